@@ -1,0 +1,70 @@
+# Every target sets up .venv by itself when it is missing or pyproject.toml has changed.
+PYTHON  ?= python3
+WORKERS ?= 2
+
+VENV := .venv
+BIN  := $(VENV)/bin
+CORE := $(VENV)/.installed-core
+DEV  := $(VENV)/.installed-dev
+BENCH := $(VENV)/.installed-bench
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-all lint format bench clean clean-all
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
+
+demo: $(CORE) ## learn a map of the bundled SUPPORT table and write it to demo-output/
+	$(BIN)/plurigp demo --out demo-output --force
+
+test: $(DEV) ## run the tests, except the slow ones
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+
+test-all: $(DEV) ## run every test
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m ""
+
+lint: $(DEV) ## check style, types and the order of the layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(DEV) ## put the code in order
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(BENCH) ## time an epoch beside GPyTorch, in one run
+	$(BIN)/python benchmarks/speed.py
+
+clean: ## remove caches and what the targets wrote
+	rm -rf demo-output build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find src tests benchmarks -type d -name __pycache__ -prune -exec rm -rf {} +
+
+clean-all: clean ## remove .venv too
+	rm -rf $(VENV)
+
+PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check
+
+$(CORE): pyproject.toml $(BIN)/python
+	@echo 'installing plurigp and what it needs into $(VENV)'
+	@$(PIP) --editable .
+	@touch $@
+
+$(DEV): pyproject.toml $(BIN)/python
+	@echo 'installing plurigp and what it needs into $(VENV)'
+	@$(PIP) --editable ".[dev]"
+	@touch $@ $(CORE)
+
+$(BENCH): pyproject.toml $(BIN)/python
+	@echo 'installing plurigp and what it needs into $(VENV)'
+	@$(PIP) --editable ".[bench]"
+	@touch $@ $(CORE)
+
+# Also runs when the link is dangling, that is, when the Python it was made with has gone.
+$(BIN)/python:
+	@command -v "$(PYTHON)" >/dev/null || { \
+	  echo "error: '$(PYTHON)' was not found; install Python 3.11 or newer, or name it: make PYTHON=/path/to/python" >&2; exit 1; }
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "error: plurigp needs Python 3.11 or newer and '$(PYTHON)' is $$("$(PYTHON)" -V 2>&1); name another: make PYTHON=python3.12" >&2; exit 1; }
+	@echo "setting up $(VENV) with $$("$(PYTHON)" -V 2>&1)"
+	@"$(PYTHON)" -m venv --clear $(VENV) || { rm -rf $(VENV); exit 1; }

@@ -1,0 +1,31 @@
+"""One low-dimensional latent Gaussian-process map of a mixed table: one likelihood per column, gaps welcome."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from plurigp.data import Schema as Schema
+    from plurigp.data import infer_schema as infer_schema
+    from plurigp.data import read_table as read_table
+    from plurigp.estimator import PluriGP as PluriGP
+    from plurigp.estimator import load as load
+    from plurigp.types import DataError as DataError
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "PluriGP": "plurigp.estimator",
+    "load": "plurigp.estimator",
+    "DataError": "plurigp.types",
+    "Schema": "plurigp.data",
+    "infer_schema": "plurigp.data",
+    "read_table": "plurigp.data",
+}
+__all__ = ["DataError", "PluriGP", "Schema", "infer_schema", "load", "read_table"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import on first use, so that `import plurigp` (and `plurigp --help`) stays quick."""
+    if name in _HOME:
+        return getattr(import_module(_HOME[name]), name)
+    raise AttributeError(f"module 'plurigp' has no attribute {name!r}")

@@ -1,0 +1,100 @@
+"""The evidence lower bound of a batch, in named parts."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, Key
+
+from plurigp.encoder import kl_x, spread
+from plurigp.gp.sparse import Posterior, features, kl_u, moments
+from plurigp.likelihoods.blocks import Layout, expected_log_probs
+from plurigp.likelihoods.rules import Rule
+from plurigp.model import Model, encode
+from plurigp.types import Scalar
+
+
+@dataclass(frozen=True)
+class BoundSpec:
+    """What stays fixed in a training run (hashable: one compilation per spec and shape)."""
+
+    layout: Layout
+    rules: tuple[Rule, ...]
+    kl_weight: float = 1.0  # η: 1 is the bound, more centres the embedding
+    n_draws: int = 1  # N_x
+    sampling: bool = False  # E over f by draws instead of quadrature
+
+
+class Batch(NamedTuple):
+    """Rows of the table in block order; `real` is False for padding, `weight` = number of batches ≈ N/B."""
+
+    values: Float[Array, "B V"]
+    seen: Bool[Array, "B D"]
+    rows: Int[Array, " B"]
+    real: Bool[Array, " B"]
+    weight: Scalar
+
+
+class Bound(NamedTuple):
+    """The parts; expected_log_prob has one entry per block, in the layout's order."""
+
+    expected_log_prob: tuple[Scalar, ...]
+    kl_x: Scalar
+    kl_u: Scalar
+
+    @property
+    def total(self) -> Scalar:
+        return sum(self.expected_log_prob) - self.kl_x - self.kl_u
+
+
+class Nudge(NamedTuple):
+    """Zeros added to the moments of f, so that a gradient by them is ∂bound/∂f_mean and ∂bound/∂f_var."""
+
+    f_mean: Float[Array, "S P"]
+    f_var: Float[Array, "S P"]
+
+
+class Trace(NamedTuple):
+    """What the natural-gradient step and the watch over the embedding need from inside the bound."""
+
+    A: Float[Array, "S M"]
+    f_mean: Float[Array, "S P"]
+    spread: Float[Array, " Q"]
+    jitter: Scalar
+
+
+def no_nudge(spec: BoundSpec, n_rows: int, dtype: jnp.dtype) -> Nudge:
+    """Zeros for a batch of n_rows."""
+    shape = (spec.n_draws * n_rows, spec.layout.n_functions)
+    return Nudge(jnp.zeros(shape, dtype), jnp.zeros(shape, dtype))
+
+
+def bound(
+    spec: BoundSpec, model: Model, q: Posterior, batch: Batch, key: Key[Array, ""], nudge: Nudge | None = None
+) -> tuple[Bound, Trace]:
+    """(N/B) Σ_n [ Σ_d o_nd E log p(y_nd|f) − η KL(q(x_n)‖p) ] − Σ_p KL(q(v_p)‖p), E over x by reparameterised draws."""
+    qx = encode(model, spec.layout, batch.values, batch.seen, batch.rows)
+    k_x, k_f = jax.random.split(key)
+    noise = jax.random.normal(k_x, (spec.n_draws, *qx.mean.shape), qx.mean.dtype)
+    x = (qx.mean + qx.sd * noise).reshape(-1, qx.mean.shape[1])  # [S Q], S = n_draws · B
+    rows = features(model.gp, x)
+    f_mean, f_var = moments(model.gp, q, rows)
+    if nudge is not None:
+        f_mean, f_var = f_mean + nudge.f_mean, f_var + nudge.f_var
+    cells = expected_log_probs(
+        spec.layout,
+        model.thetas,
+        jnp.tile(batch.values, (spec.n_draws, 1)),
+        jnp.tile(batch.seen & batch.real[:, None], (spec.n_draws, 1)),
+        f_mean,
+        f_var,
+        spec.rules,
+        k_f if spec.sampling else None,
+    )
+    parts = Bound(
+        tuple(batch.weight * block.sum() / spec.n_draws for block in cells),
+        batch.weight * spec.kl_weight * jnp.where(batch.real, kl_x(qx), 0).sum(),
+        kl_u(q),
+    )
+    return parts, Trace(rows.A, f_mean, spread(qx, batch.real), rows.jitter)

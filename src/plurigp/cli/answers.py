@@ -1,0 +1,95 @@
+"""What a trained model answers: `transform`, `impute`, `score` and `sample`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from plurigp.cli.errors import about
+from plurigp.cli.files import check_table, write_table
+from plurigp.cli.text import say, say_json, say_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from plurigp.estimator import PluriGP
+
+
+def run_transform(model_dir: Path, path: Path, out: Path, sd: bool, force: bool) -> None:
+    """Row numbers and latent positions, as a table."""
+    import numpy as np
+    import pandas as pd
+
+    check_table(out, force)
+    model = _load(model_dir)
+    frame = as_fitted(model, _read(path), path)
+    names = [str(name) for name in model.get_feature_names_out()]
+    with about(path):
+        means, sds = model.transform(frame, return_std=True)
+    columns = {"row": np.arange(len(frame)), **dict(zip(names, means.T, strict=True))}
+    if sd:
+        columns |= dict(zip([f"{name}_sd" for name in names], sds.T, strict=True))
+    write_table(pd.DataFrame(columns), out)
+    say(f"wrote the latent positions of {len(frame)} rows to {out}")
+
+
+def run_impute(model_dir: Path, path: Path, out: Path, spreadsheet_safe: bool, force: bool) -> None:
+    """The table with its gaps filled; observed cells as they were read, from text to text to the letter."""
+    from plurigp.cli.filled import filled_text
+
+    check_table(out, force)
+    model, frame = _load(model_dir), _read(path)
+    used = [column.name for column in model.schema_.used]
+    rows = as_fitted(model, frame, path)
+    with about(path):
+        filled = frame.assign(**{name: column for name, column in model.impute(rows)[used].items()})
+    as_text = not any(file.name.lower().endswith((".parquet", ".pq")) for file in (path, out))
+    write_table(filled_text(path, frame, filled) if as_text else filled, out, spreadsheet_safe)
+    n_filled = int((frame[used].isna() & filled[used].notna()).to_numpy().sum())
+    say(f"filled {n_filled} gaps in {len(used)} columns and wrote {out}")
+
+
+def run_score(model_dir: Path, path: Path, json: bool) -> None:
+    """Mean log density per row and per observed cell."""
+    model = _load(model_dir)
+    frame = as_fitted(model, _read(path), path)
+    with about(path):
+        answer = scores(model, frame)
+    if json:
+        say_json({"model": str(model_dir), "table": str(path), **answer})
+        return
+    rows = [("per row", f"{answer['per_row']:.4f}"), ("per observed cell", f"{answer['per_cell']:.4f}")]
+    say_table(("mean log density", "nats"), rows, right=("nats",))
+    say(f"{answer['rows']} rows, {answer['cells']} observed cells")
+
+
+def scores(model: "PluriGP", frame: "pd.DataFrame") -> dict[str, Any]:
+    """The figures behind `run_score`; a table without an observed cell has no mean per cell."""
+    total = float(model.score_samples(frame).sum())
+    cells = int(model.coder_.table(frame).seen.sum())
+    per_cell = total / cells if cells else float("nan")
+    return {"rows": len(frame), "cells": cells, "per_row": total / len(frame), "per_cell": per_cell}
+
+
+def run_sample(model_dir: Path, n_rows: int, out: Path, seed: int, spreadsheet_safe: bool, force: bool) -> None:
+    """Rows drawn from the model."""
+    check_table(out, force)
+    write_table(_load(model_dir).sample(n_rows, random_state=seed), out, spreadsheet_safe)
+    say(f"drew {n_rows} rows and wrote {out}")
+
+
+def as_fitted(model: "PluriGP", frame: "pd.DataFrame", path: Path) -> "pd.DataFrame":
+    """The columns in the order of the fit: extra ones left out, those set aside made up as gaps where missing."""
+    with about(path):
+        model.coder_.table(frame)
+    return frame.reindex(columns=list(model.schema_.names))
+
+
+def _load(model_dir: Path) -> "PluriGP":
+    from plurigp.estimator import load
+
+    return load(model_dir)
+
+
+def _read(path: Path) -> "pd.DataFrame":
+    from plurigp.data.read import read_table
+
+    return read_table(path)

@@ -1,0 +1,58 @@
+"""`plurigp check`: the kind of every column, with its reason."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from plurigp.cli.errors import about
+from plurigp.cli.files import check_file, whole_file
+from plurigp.cli.text import say, say_json, say_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from plurigp.data.schema import Column, Schema
+
+
+def run_check(path: Path, overrides: Path | None, write: Path | None, force: bool, json: bool) -> None:
+    """Infer, check every cell, print, and write the schema if asked."""
+    from plurigp.data.infer import infer_schema
+    from plurigp.data.read import read_table
+    from plurigp.data.table import Coder
+
+    if write is not None:
+        check_file(write, force)
+    frame = read_table(path)
+    with about(path):
+        coder = Coder.fit(frame, infer_schema(frame, overrides))
+        coder.table(frame)
+    schema = coder.schema
+    if write is not None:
+        with whole_file(write) as part:
+            part.write_text(schema.to_toml(), encoding="utf-8")
+    if json:
+        say_json(as_json(path, frame, schema))
+        return
+    show_schema(frame, schema)
+    if write is not None:
+        say(f"wrote {write}: edit it and hand it back with --schema {write}")
+
+
+def show_schema(frame: "pd.DataFrame", schema: "Schema") -> None:
+    """The schema as a table on stdout, and what it amounts to in one line."""
+    from plurigp.data.schema import detail
+
+    rows = [(c.name, c.kind, detail(c), f"{gaps(frame, c):.1%}", c.reason) for c in schema.columns]
+    say_table(("column", "kind", "detail", "gaps", "reason"), rows, right=("gaps",))
+    say(f"{len(frame)} rows; {len(schema.used)} columns used, {len(schema.aside)} set aside")
+
+
+def gaps(frame: "pd.DataFrame", column: "Column") -> float:
+    """The share of cells without a value."""
+    return float(frame[column.name].isna().mean()) if len(frame) else 0.0
+
+
+def as_json(path: Path, frame: "pd.DataFrame", schema: "Schema") -> dict[str, Any]:
+    """The same for a script: the schema's own fields, and the gaps."""
+    saved = schema.to_dict()["columns"]
+    columns = [entry | {"gaps": gaps(frame, c)} for entry, c in zip(saved, schema.columns, strict=True)]
+    return {"table": str(path), "rows": len(frame), "columns": columns}

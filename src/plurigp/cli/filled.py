@@ -1,0 +1,49 @@
+"""A filled text file: the cells that were there keep their very spelling, only gaps are written anew."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from plurigp.cli.errors import CommandError
+from plurigp.cli.files import SEPARATORS, table_suffix
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def filled_text(path: Path, frame: "pd.DataFrame", filled: "pd.DataFrame") -> "pd.DataFrame":
+    """The file at `path` as text, with the cells that are gaps in `frame` spelled from `filled`."""
+    text = _as_text(path)
+    if text.shape != frame.shape:
+        raise CommandError(f"{path}: has changed while it was being read; try again.")
+    text.columns = frame.columns
+    for place in range(frame.shape[1]):
+        was, now = frame.iloc[:, place], filled.iloc[:, place]
+        gaps = (was.isna() & now.notna()).to_numpy()
+        if gaps.any():
+            column = text.iloc[:, place].to_numpy(dtype=object, copy=True)
+            column[gaps] = spelled(now[gaps], was[~gaps], column[~gaps].tolist())
+            text.isetitem(place, column)
+    return text
+
+
+def spelled(values: "pd.Series", seen: "pd.Series", texts: list[str]) -> list[str]:
+    """Each value as the column itself spells it: 3 rather than 3.0 among whole numbers, true rather than True."""
+    known = {value: text for value, text in zip(seen, texts, strict=True) if isinstance(value, bool)}
+    whole = all(text.strip().lstrip("+-").isdigit() for value, text in zip(seen, texts, strict=True) if value == value)
+    return [known.get(value) or _spell(value, whole) for value in values]
+
+
+def _spell(value: object, whole: bool) -> str:
+    if isinstance(value, float) and whole and value.is_integer():
+        return str(int(value))
+    return str(value)
+
+
+def _as_text(path: Path) -> "pd.DataFrame":
+    """Every cell as it is spelled, rows and cells cut as `read_table` cuts them."""
+    import pandas as pd
+
+    sep = SEPARATORS[table_suffix(path)]
+    return pd.read_csv(
+        path, sep=sep, dtype=str, keep_default_na=False, skipinitialspace=True, index_col=False, encoding="utf-8-sig"
+    )

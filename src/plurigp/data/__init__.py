@@ -1,0 +1,24 @@
+"""The data layer: tables of every make, the kinds of their columns, and the coded numbers the model takes."""
+
+from plurigp.data.batches import batches
+from plurigp.data.column import ASIDE, Column
+from plurigp.data.frames import to_frame
+from plurigp.data.infer import infer_schema
+from plurigp.data.kinds import KINDS, Kind
+from plurigp.data.read import read_table
+from plurigp.data.schema import Schema
+from plurigp.data.table import Coder, Table
+
+__all__ = [
+    "ASIDE",
+    "KINDS",
+    "Coder",
+    "Column",
+    "Kind",
+    "Schema",
+    "Table",
+    "batches",
+    "infer_schema",
+    "read_table",
+    "to_frame",
+]

@@ -1,0 +1,71 @@
+"""Column: what is known of one column of a table, and the check of what people declare about it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Integral, Real
+
+import numpy as np
+
+from plurigp.data.wording import at, listing, nearest, show
+from plurigp.types import DataError
+
+ASIDE = "aside"
+FIELDS = ("kind", "reason", "levels", "trials", "bounds")
+Level = str | bool | int | float
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: its kind, why, and what that kind needs to know."""
+
+    name: str
+    kind: str
+    reason: str = ""
+    levels: tuple[Level, ...] = ()
+    trials: int | str | None = None
+    bounds: tuple[float, float] | None = None
+    dtype: str = "float64"
+
+
+def checked_fields(name: object, given: Mapping) -> dict[str, object]:
+    """The declared fields of a column in the types `Column` holds; anything else is an error."""
+    for key in given:
+        if key not in FIELDS:
+            raise DataError(f"{at(name)}: unknown setting {show(key)}; known: {listing(FIELDS)}.{nearest(key, FIELDS)}")
+    checks = {"kind": _text, "reason": _text, "levels": _levels, "trials": _trials, "bounds": _bounds}
+    return {key: checks[key](name, key, value) for key, value in given.items()}
+
+
+def _text(name: object, key: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise DataError(f"{at(name)}: {key} must be text, not {show(value)}.")
+    return value
+
+
+def _levels(name: object, key: str, value: object) -> tuple[Level, ...]:
+    if isinstance(value, str) or not isinstance(value, Sequence | np.ndarray):
+        raise DataError(f"{at(name)}: levels must be a list, not {show(value)}.")
+    levels = tuple(v.item() if isinstance(v, np.generic) else v for v in value)
+    for level in levels:
+        if not isinstance(level, Level) or level != level or level in (float("inf"), float("-inf")):
+            raise DataError(f"{at(name)}: a level must be text, true/false or a finite number, not {show(level)}.")
+    if len(set(levels)) < len(levels):
+        raise DataError(f"{at(name)}: the levels name one value twice ({listing(levels)}); name each once.")
+    return levels
+
+
+def _trials(name: object, key: str, value: object) -> int | str | None:
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+        raise DataError(f"{at(name)}: trials must be a whole number above 0 or a column's name, not {show(value)}.")
+    return int(value)
+
+
+def _bounds(name: object, key: str, value: object) -> tuple[float, float] | None:
+    if value is None:
+        return None
+    pair = list(value) if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str) else []
+    if len(pair) != 2 or not all(isinstance(v, Real) and np.isfinite(v) for v in pair) or not pair[0] < pair[1]:
+        raise DataError(f"{at(name)}: bounds must be two numbers, the lower one first, not {show(value)}.")
+    return float(pair[0]), float(pair[1])

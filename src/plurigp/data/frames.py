@@ -1,0 +1,143 @@
+"""Tables of every make (pandas, polars, NumPy, lists, dicts) as one pandas frame with checked names."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+from plurigp.data.wording import listing, show
+from plurigp.types import DataError
+
+
+def to_frame(X: object, feature_names: Sequence[str] | None = None) -> pd.DataFrame:
+    """The table as a pandas frame with text names, each once; cells are shared, not copied, where possible.
+
+    NumPy columns are named x0, x1, ... unless `feature_names` are given.
+    """
+    frame = _frame(X, feature_names)
+    if frame.shape[0] < 1:
+        raise DataError(f"Found array with 0 sample(s) (shape={frame.shape}) while a minimum of 1 is required.")
+    if frame.shape[1] < 1:
+        raise DataError(f"Found array with 0 feature(s) (shape={frame.shape}) while a minimum of 1 is required.")
+    return named(frame)
+
+
+def _frame(X: object, feature_names: Sequence[str] | None) -> pd.DataFrame:
+    if isinstance(X, pd.DataFrame):
+        return X
+    if hasattr(X, "tocsr") or hasattr(X, "tocoo"):
+        raise TypeError("Sparse data was passed, but dense data is required. Use X.toarray() to convert a sparse matrix.")
+    module = type(X).__module__.split(".")[0]
+    if module == "polars":
+        return _from_polars(X)
+    if isinstance(X, Mapping):
+        return _from_dict(X)
+    if hasattr(X, "to_pandas") and not isinstance(X, pd.Series):
+        return _frame(X.to_pandas(), feature_names)
+    if isinstance(X, list | tuple):
+        return _from_lists(X, feature_names)
+    if isinstance(X, str | bytes) or X is None:
+        raise DataError(f"expected a table, got {show(X)}; read a file with read_table(path) first.")
+    return _from_array(X if isinstance(X, np.ma.MaskedArray) else np.asarray(X), feature_names)
+
+
+def named(frame: pd.DataFrame, source: str = "the table") -> pd.DataFrame:
+    """The frame with its names as text; an empty name or one used twice is an error."""
+    names = [str(name) for name in frame.columns]
+    for place, (label, name) in enumerate(zip(frame.columns, names, strict=True)):
+        if not name.strip() or label is None or (isinstance(label, float) and np.isnan(label)):
+            raise DataError(f"{source}: column {place + 1} has no name; give it one (or write the file without row labels).")
+    twice = [name for name, n in Counter(names).items() if n > 1]
+    if twice:
+        raise DataError(f"{source}: column name {show(twice[0], 80)} occurs more than once; rename one of the columns.")
+    return frame if names == list(frame.columns) else frame.set_axis(names, axis=1)
+
+
+def _from_array(array: np.ndarray, feature_names: Sequence[str] | None) -> pd.DataFrame:
+    if array.dtype.names:
+        raise DataError("structured arrays are not supported; pass pandas.DataFrame(X) instead.")
+    if array.ndim == 0:
+        raise DataError("Expected 2D array, got scalar array instead. Reshape your data to one row per sample.")
+    if array.ndim == 1:
+        raise DataError("Expected 2D array, got 1D array instead. Reshape your data: array.reshape(1, -1) is one row.")
+    if array.ndim > 2:
+        raise DataError(f"Found array with dim {array.ndim}, while dim <= 2 is required. Flatten each row.")
+    if np.iscomplexobj(array):
+        raise DataError("Complex data not supported; pass real and imaginary parts as columns.")
+    names = [f"x{i}" for i in range(array.shape[1])] if feature_names is None else [str(n) for n in feature_names]
+    if len(names) != array.shape[1]:
+        raise DataError(f"{len(names)} names for {array.shape[1]} columns ({listing(names)}); give one name per column.")
+    frame = pd.DataFrame(array, columns=names)
+    return frame.infer_objects() if array.dtype == object else frame
+
+
+def _from_lists(rows: Sequence, feature_names: Sequence[str] | None) -> pd.DataFrame:
+    if not rows:
+        raise DataError("Found array with 0 sample(s) (shape=(0,)) while a minimum of 1 is required.")
+    if all(isinstance(row, Mapping) for row in rows):
+        return pd.DataFrame(list(rows))
+    if not all(isinstance(row, Sequence | np.ndarray) and not isinstance(row, str | bytes) for row in rows):
+        return _from_array(np.empty(len(rows)), feature_names)
+    widths = [len(row) for row in rows]
+    for place, width in enumerate(widths):
+        if width != widths[0]:
+            raise DataError(f"row {place} has {width} cells where row 0 has {widths[0]}; make all rows equally long.")
+    array = np.empty((len(rows), widths[0]), dtype=object)
+    for place, row in enumerate(rows):
+        array[place] = list(row)
+    return _from_array(array, feature_names)
+
+
+def _from_dict(columns: Mapping) -> pd.DataFrame:
+    sizes = {name: len(cells) for name, cells in columns.items() if hasattr(cells, "__len__") and not isinstance(cells, str)}
+    if len(sizes) < len(columns):
+        name = next(name for name in columns if name not in sizes)
+        raise DataError(f"column {show(name)}: expected a list of cells, got one value; wrap it in a list.")
+    for name, size in sizes.items():
+        if size != next(iter(sizes.values())):
+            raise DataError(f"column {show(name)} has {size} cells where the first has {next(iter(sizes.values()))}.")
+    return pd.DataFrame({name: _one(cells) for name, cells in columns.items()})
+
+
+def _one(cells: object) -> object:
+    """A dict's column: polars series are taken over, sequences stay."""
+    return _polars_column(cells) if type(cells).__module__.startswith("polars") else cells
+
+
+def _from_polars(X: object) -> pd.DataFrame:
+    import polars as pl
+
+    if isinstance(X, pl.LazyFrame):
+        raise DataError("a polars LazyFrame holds no cells yet; call .collect() first.")
+    if not isinstance(X, pl.DataFrame):
+        raise DataError("Expected 2D array, got 1D array instead. Reshape your data: pass a frame, not a series.")
+    index = pd.RangeIndex(X.height)
+    return pd.DataFrame({name: pd.Series(_polars_column(X[name]), index=index) for name in X.columns}, index=index)
+
+
+def _polars_column(series):  # type: ignore[no-untyped-def]  # polars is optional, its types are not at hand
+    """One polars column without going through pyarrow: nulls stay nulls, integers stay integers."""
+    import polars as pl
+
+    dtype = series.dtype
+    gaps = series.is_null().to_numpy()
+    if dtype == pl.Boolean:
+        return pd.arrays.BooleanArray(series.fill_null(False).to_numpy().copy(), gaps.copy())
+    if dtype.is_integer():
+        if not gaps.any():
+            return series.to_numpy()
+        return pd.arrays.IntegerArray(series.fill_null(0).to_numpy().copy(), gaps.copy())
+    if dtype.is_decimal():
+        return series.cast(pl.Float64).to_numpy()
+    if dtype.is_float() or dtype.is_temporal() and dtype != pl.Time:
+        return series.to_numpy()
+    if dtype == pl.String:
+        return pd.array(series.to_list(), dtype="str")
+    if isinstance(dtype, pl.Enum):
+        return pd.Categorical(series.cast(pl.String).to_list(), categories=dtype.categories.to_list(), ordered=True)
+    if dtype == pl.Categorical:
+        return pd.Categorical(series.cast(pl.String).to_list())
+    cells = np.empty(len(series), dtype=object)
+    cells[:] = series.to_list()
+    return cells

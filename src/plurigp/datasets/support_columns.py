@@ -1,0 +1,162 @@
+"""The columns of the bundled SUPPORT table: published name, meaning, unit, role and kind, one entry each.
+
+Roles: "baseline" is known when the patient is assessed and makes the table; "score" is calculated from baseline
+values or repeats one, so it would count them twice; "outcome" happened later and is kept for judging subtypes.
+"""
+
+from dataclasses import dataclass
+
+SKEWED = (
+    "positive with a long right tail, in its own units: gaussian for want of a skewed kind, so read its score with care"
+)
+REAL = "a number on a continuous scale"
+
+
+@dataclass(frozen=True)
+class Field:
+    """One column of the bundled file: what it is, where it comes from and how the table treats it."""
+
+    name: str
+    source: str
+    role: str
+    dtype: str
+    unit: str
+    meaning: str
+    kind: str = ""
+    reason: str = ""
+    levels: tuple[str, ...] = ()
+    trials: int | None = None
+
+
+def _real(name: str, source: str, unit: str, meaning: str, reason: str = REAL) -> Field:
+    return Field(name, source, "baseline", "float64", unit, meaning, "gaussian", reason)
+
+
+def _binary(name: str, source: str, meaning: str, levels: tuple[str, str] = ("no", "yes")) -> Field:
+    return Field(name, source, "baseline", "str", "", meaning, "bernoulli", "two values", levels)
+
+
+def _category(name: str, source: str, meaning: str, levels: tuple[str, ...], ordered: bool = False) -> Field:
+    reason = f"{len(levels)} named levels" + (" in order; categorical makes no use of the order" if ordered else "")
+    dtype = "category" if ordered else "str"
+    return Field(name, source, "baseline", dtype, "", meaning, "categorical", reason, levels)
+
+
+def _activities(name: str, source: str, meaning: str) -> Field:
+    reason = "so many limits out of 7 activities"
+    return Field(name, source, "baseline", "Int64", "of 7", meaning, "binomial", reason, trials=7)
+
+
+GROUPS = ("ARF/MOSF w/Sepsis", "CHF", "COPD", "Cirrhosis", "Colon Cancer", "Coma", "Lung Cancer", "MOSF w/Malig")
+COMA = ("0", "9", "26", "37", "41", "44", "55", "61", "89", "94", "100")
+FUNCTION = ("no marked limits", "limits in daily activities", "sickness impact 30 or more", "coma or intubated", "died")
+
+BASELINE = (
+    _real("age", "age", "years", "age at study entry"),
+    _binary("sex", "sex", "sex as recorded", ("female", "male")),
+    _category("race", "race", "race as recorded", ("asian", "black", "hispanic", "other", "white")),
+    Field(
+        "education",
+        "edu",
+        "baseline",
+        "Int64",
+        "years",
+        "years of education",
+        "gaussian",
+        "whole years on a scale, not a number of events: spread does not follow the mean as in poisson",
+    ),
+    _category(
+        "income",
+        "income",
+        "yearly household income in US dollars of about 1990",
+        ("under $11k", "$11-$25k", "$25-$50k", ">$50k"),
+        ordered=True,
+    ),
+    _category("diagnosis_group", "dzgroup", "group of the illness that qualified the patient for the study", GROUPS),
+    _category("cancer", "ca", "cancer as a main or accompanying illness", ("no", "yes", "metastatic")),
+    Field(
+        "n_comorbidities",
+        "num.co",
+        "baseline",
+        "int64",
+        "count",
+        "number of accompanying illnesses",
+        "poisson",
+        "a count; its variance equals 0.97 of its mean",
+    ),
+    _binary("diabetes", "diabetes", "diabetes as an accompanying illness"),
+    _binary("dementia", "dementia", "dementia as an accompanying illness"),
+    _binary("do_not_resuscitate", "dnr", "an order not to resuscitate was in force before study entry"),
+    _category(
+        "coma_score",
+        "scoma",
+        "SUPPORT coma score on day 3, from the Glasgow scale; 0 awake, 100 deepest",
+        COMA,
+        ordered=True,
+    ),
+    _activities("activity_limits_patient", "adlp", "limits in activities of daily living, told by the patient"),
+    _activities("activity_limits_surrogate", "adls", "limits in activities of daily living, told by a relative"),
+    Field(
+        "physician_survival_2_months",
+        "prg2m",
+        "baseline",
+        "float64",
+        "share",
+        "the physician's estimate, at entry, of the probability to survive two months",
+        "beta",
+        "a share between 0 and 1",
+    ),
+    _real("mean_blood_pressure", "meanbp", "mmHg", "mean arterial blood pressure, day 3"),
+    _real("heart_rate", "hrt", "1/min", "heart rate, day 3"),
+    _real("respiratory_rate", "resp", "1/min", "respiratory rate, day 3"),
+    _real("temperature", "temp", "°C", "body temperature, day 3"),
+    _real("white_blood_cells", "wblc", "1000/µL", "white blood cell count, day 3", SKEWED),
+    _real("oxygenation", "pafi", "mmHg", "PaO2 / FiO2 (inspired share from 0 to 1), day 3", SKEWED),
+    _real("arterial_ph", "ph", "pH", "arterial pH, day 3"),
+    _real("albumin", "alb", "g/dL", "serum albumin, day 3"),
+    _real("bilirubin", "bili", "mg/dL", "serum bilirubin, day 3", SKEWED),
+    _real("creatinine", "crea", "mg/dL", "serum creatinine, day 3", SKEWED),
+    _real("sodium", "sod", "mEq/L", "serum sodium, day 3"),
+    _real("glucose", "glucose", "mg/dL", "serum glucose, day 3", SKEWED),
+    _real("urea_nitrogen", "bun", "mg/dL", "blood urea nitrogen, day 3", SKEWED),
+    _real("urine_output", "urine", "mL/day", "urine output, day 3", SKEWED),
+)
+
+SCORES = (
+    Field("support_physiology_score", "sps", "score", "float64", "points", "SUPPORT physiology score, day 3"),
+    Field("apache_physiology_score", "aps", "score", "float64", "points", "APACHE III acute physiology score, day 3"),
+    Field("model_survival_2_months", "surv2m", "score", "float64", "share", "two-month survival by the SUPPORT model"),
+    Field("model_survival_6_months", "surv6m", "score", "float64", "share", "six-month survival by the SUPPORT model"),
+    Field(
+        "physician_survival_6_months",
+        "prg6m",
+        "score",
+        "float64",
+        "share",
+        "the physician's six-month estimate, in part filled in as the cube of the two-month one",
+    ),
+)
+
+OUTCOMES = (
+    Field("died", "death", "outcome", "boolean", "", "died by the end of follow-up (end of 1994)"),
+    Field("follow_up_days", "d.time", "outcome", "int64", "days", "days from study entry to death or end of follow-up"),
+    Field("died_in_hospital", "hospdead", "outcome", "boolean", "", "died before discharge"),
+    Field("length_of_stay", "slos", "outcome", "int64", "days", "days from study entry to discharge or death"),
+    Field(
+        "function_2_months",
+        "sfdm2",
+        "outcome",
+        "category",
+        "",
+        "state at two months, mildest first; no interview with a survivor leaves a gap",
+        levels=FUNCTION,
+    ),
+    Field(
+        "later_do_not_resuscitate", "dnr", "outcome", "boolean", "", "order not to resuscitate given after study entry"
+    ),
+    Field("treatment_intensity", "avtisst", "outcome", "float64", "points", "mean TISS treatment score, days 3 to 25"),
+    Field("charges", "charges", "outcome", "float64", "US dollars", "hospital charges"),
+    Field("cost", "totcst", "outcome", "float64", "US dollars", "cost, from charges by the ratio of cost to charges"),
+)
+
+FIELDS = BASELINE + SCORES + OUTCOMES

@@ -1,0 +1,96 @@
+"""Recognition: (features, seen) of a row -> mean and sd of q(x). Two networks, or free parameters per row."""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int, Key
+
+from plurigp.types import Scalar
+
+ENCODERS = ("masked", "paper", "free")
+
+
+class LatentNormal(NamedTuple):
+    """q(x_n) = N(mean, sd²) for a batch of rows, independent over dimensions."""
+
+    mean: Float[Array, "B Q"]
+    sd: Float[Array, "B Q"]
+
+
+class Network(eqx.Module):
+    """One tanh layer, Xavier weights; `scale` shrinks the last layer so that a start elsewhere survives."""
+
+    w1: Float[Array, "I U"]
+    b1: Float[Array, " U"]
+    w2: Float[Array, "U O"]
+    b2: Float[Array, " O"]
+
+    def __call__(self, inputs: Float[Array, "B I"]) -> Float[Array, "B O"]:
+        return jnp.tanh(inputs @ self.w1 + self.b1) @ self.w2 + self.b2
+
+
+def make_network(
+    key: Key[Array, ""], n_in: int, n_hidden: int, n_out: int, scale: float = 1.0, shift: float = 0.0
+) -> Network:
+    """Xavier-uniform weights; biases zero, the last one `shift`."""
+    first, second = jax.random.split(key)
+
+    def xavier(key: Array, n: int, m: int) -> Array:
+        limit = float(np.sqrt(6 / (n + m)))
+        return jax.random.uniform(key, (n, m), minval=-limit, maxval=limit)
+
+    return Network(
+        xavier(first, n_in, n_hidden),
+        jnp.zeros(n_hidden),
+        scale * xavier(second, n_hidden, n_out),
+        jnp.full(n_out, shift),
+    )
+
+
+class Encoder(eqx.Module):
+    """mean = linear path + network, sd = sigmoid(network), on features standardised over the training rows.
+
+    `sees_gaps`: the networks read concat(features · seen, seen), so a gap is not a zero; the paper's does not.
+    """
+
+    sees_gaps: bool = eqx.field(static=True)
+    shift: Float[Array, " E"]  # not learned
+    scale: Float[Array, " E"]  # not learned
+    linear: Float[Array, "E Q"]
+    offset: Float[Array, " Q"]
+    net_mean: Network
+    net_sd: Network
+
+    def __call__(
+        self, features: Float[Array, "B E"], seen: Bool[Array, "B E"], row_seen: Bool[Array, "B D"]
+    ) -> LatentNormal:
+        standard = (features - jax.lax.stop_gradient(self.shift)) / jax.lax.stop_gradient(self.scale)
+        known = jnp.where(seen, standard, 0)
+        inputs = jnp.concatenate([known, row_seen.astype(known.dtype)], 1) if self.sees_gaps else known
+        mean = known @ self.linear + self.offset + self.net_mean(inputs)
+        return LatentNormal(mean, jax.nn.sigmoid(self.net_sd(inputs)))
+
+
+class FreeRows(eqx.Module):
+    """No encoder: q(x_n) has parameters of its own for every training row."""
+
+    mean: Float[Array, "N Q"]
+    log_sd: Float[Array, "N Q"]
+
+    def __call__(self, rows: Int[Array, " B"]) -> LatentNormal:
+        return LatentNormal(self.mean[rows], jnp.exp(self.log_sd[rows]))
+
+
+def kl_x(q: LatentNormal) -> Float[Array, " B"]:
+    """KL(q(x_n) ‖ N(0, I)) per row."""
+    return 0.5 * (q.mean**2 + q.sd**2 - 1 - 2 * jnp.log(q.sd)).sum(1)
+
+
+def spread(q: LatentNormal, real: Bool[Array, " B"]) -> Float[Array, " Q"]:
+    """The sd of the encoded means over the real rows of a batch: near zero means a dimension has collapsed."""
+    n: Scalar = jnp.maximum(real.sum(), 1)
+    centre = jnp.where(real[:, None], q.mean, 0).sum(0) / n
+    return jnp.sqrt(jnp.where(real[:, None], (q.mean - centre) ** 2, 0).sum(0) / n)

@@ -1,0 +1,369 @@
+"""PluriGP: the scikit-learn face, the only mutable object. It adapts; the work is done below."""
+
+import json
+import warnings
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Self
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+from threadpoolctl import threadpool_limits
+
+import plurigp
+from plurigp.bound import BoundSpec
+from plurigp.data import Coder, Schema, Table, infer_schema, to_frame
+from plurigp.encoder import ENCODERS
+from plurigp.gp.kernels import parse_kernel
+from plurigp.likelihoods.blocks import Layout, arrange, make_layout, rules_of
+from plurigp.model import Settings, init_model
+from plurigp.persistence import model_arrays, model_from_arrays, read_model, write_model
+from plurigp.predict import (
+    Predictor,
+    cell_log_density,
+    draw_rows,
+    fill_values,
+    latent,
+    log_density,
+    make_predictor,
+    values_at,
+)
+from plurigp.progress import ProgressLine
+from plurigp.training import Data, Epoch, Schedule, Trained, evaluate, train
+from plurigp.types import DataError
+
+COLLAPSED = 0.05  # a sd of encoded means below this in every dimension is a collapsed map
+
+
+class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """A latent Gaussian-process map of a mixed table with gaps: one likelihood per column.
+
+    Parameters
+    ----------
+    n_components : latent dimensions Q.
+    schema : None to infer every column's kind; a dict ``{"column": "kind"}`` of overrides; a Schema; a TOML path.
+    n_inducing : inducing points M (capped at the number of rows).
+    kernel : "rbf", "matern52", "linear" or a sum such as "linear+rbf".
+    encoder : "masked" (reads which cells are there), "paper" (does not) or "free" (no encoder).
+    n_quadrature : points J for all families, a dict by kind, or None for each family's own.
+    expectation : "quadrature" or "sampling" (the paper's ablation).
+    kl_weight : η; 1 is the bound, more centres the embedding.
+    batch_size, max_epochs, learning_rate : the training run.
+    tol : nats per observed cell that ten epochs must gain for training to go on.
+    n_init : restarts; the best bound is kept.
+    optimizer : "natural" (natural gradients for q(v), Adam for the rest) or "adam" (Adam on everything).
+    start : "informed" (by the table) or "random" (the paper's).
+    dtype : "float32" or "float64" for training; answers are always computed in float64.
+    device : a JAX platform name such as "cpu" or "gpu"; None for JAX's default.
+    random_state : seed; the same seed, machine and versions give the same bytes.
+    verbose : show a progress line when standard error is a terminal.
+    """
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        schema: Mapping[str, Any] | Schema | str | Path | None = None,
+        n_inducing: int = 50,
+        kernel: str = "rbf",
+        encoder: str = "masked",
+        n_quadrature: int | Mapping[str, int] | None = None,
+        expectation: str = "quadrature",
+        kl_weight: float = 1.0,
+        batch_size: int = 500,
+        max_epochs: int = 300,
+        tol: float = 3e-4,
+        n_init: int = 1,
+        learning_rate: float = 0.01,
+        optimizer: str = "natural",
+        start: str = "informed",
+        dtype: str = "float32",
+        device: str | None = None,
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        self.n_components = n_components
+        self.schema = schema
+        self.n_inducing = n_inducing
+        self.kernel = kernel
+        self.encoder = encoder
+        self.n_quadrature = n_quadrature
+        self.expectation = expectation
+        self.kl_weight = kl_weight
+        self.batch_size = batch_size
+        self.max_epochs = max_epochs
+        self.tol = tol
+        self.n_init = n_init
+        self.learning_rate = learning_rate
+        self.optimizer = optimizer
+        self.start = start
+        self.dtype = dtype
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # --- fit ---
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn the map from a table: a pandas or polars frame, or a 2-D array."""
+        self._check_parameters()
+        frame = self._frame(X, reset=True)
+        if len(frame) < 2:
+            raise DataError("1 sample (row) is not enough to learn a map from; give at least 2 rows")
+        self.coder_ = Coder.fit(frame, infer_schema(frame, self.schema))
+        self.schema_ = self.coder_.schema
+        table = self.coder_.table(frame)
+        layout = make_layout(self.schema_)
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        with self._device(), jax.enable_x64(True), threadpool_limits(1, user_api="blas"):
+            best = self._best_of(layout, table, seed)
+        self._take(layout, best)
+        self._record(layout, table, best)
+        return self
+
+    def _check_parameters(self) -> None:
+        parse_kernel(self.kernel)
+        choices = {
+            "encoder": ENCODERS,
+            "expectation": ("quadrature", "sampling"),
+            "optimizer": ("natural", "adam"),
+            "start": ("informed", "random"),
+            "dtype": ("float32", "float64"),
+        }
+        for name, known in choices.items():
+            if getattr(self, name) not in known:
+                raise ValueError(f"{name}={getattr(self, name)!r} is not one of {', '.join(known)}")
+        for name in ("n_components", "n_inducing", "batch_size", "max_epochs", "n_init"):
+            if not isinstance(getattr(self, name), int | np.integer) or getattr(self, name) < 1:
+                raise ValueError(f"{name}={getattr(self, name)!r} must be a whole number of at least 1")
+
+    def _device(self) -> AbstractContextManager[Any]:
+        return nullcontext() if self.device is None else jax.default_device(jax.devices(self.device)[0])
+
+    def _settings(self, n_rows: int) -> Settings:
+        return Settings(
+            n_components=int(self.n_components),
+            n_inducing=int(min(self.n_inducing, n_rows)),
+            kernel=self.kernel,
+            encoder=self.encoder,
+            start=self.start,
+        )
+
+    def _best_of(self, layout: Layout, table: Table, seed: int) -> tuple[Trained, float, float]:
+        """Train n_init times, keep the best bound; (run, bound in coded units, the raw units' share)."""
+        values, seen = arrange(layout, table)
+        data = Data(jnp.asarray(values, self.dtype), jnp.asarray(seen))
+        spec = BoundSpec(
+            layout,
+            rules_of(layout, self.n_quadrature),
+            kl_weight=float(self.kl_weight),
+            sampling=self.expectation == "sampling",
+        )
+        schedule = Schedule(
+            max_epochs=int(self.max_epochs),
+            batch_size=int(self.batch_size),
+            learning_rate=float(self.learning_rate),
+            tol=float(self.tol),
+            optimizer=self.optimizer,
+        )
+        self._settings_ = self._settings(len(values))
+        runs = []
+        for restart in range(self.n_init):
+            model = init_model(jax.random.key(seed + restart), self._settings_, self.schema_, layout, values, seen)
+            model = jax.tree.map(lambda leaf: jnp.asarray(leaf, self.dtype), model)
+            label = f"restart {restart + 1}/{self.n_init}  " if self.n_init > 1 else ""
+            with ProgressLine(schedule.max_epochs, len(values), bool(self.verbose), label) as line:
+                run = train(spec, model, data, schedule, seed + restart, line)
+            elbo = float(evaluate(spec, run.model, run.q, data, schedule.batch_size, seed).total)
+            runs.append((run, elbo))
+        run, elbo = max(runs, key=lambda r: r[1])
+        units = float((table.seen @ self.coder_.log_units).sum())
+        return run, elbo, units
+
+    def _take(self, layout: Layout, best: tuple[Trained, float, float]) -> None:
+        run, _, _ = best
+        self.model_ = jax.tree.map(np.asarray, run.model)
+        self._q = jax.tree.map(np.asarray, run.q)
+        self._n_features_out = int(self.n_components)
+        self._build(layout)
+
+    def _build(self, layout: Layout) -> None:
+        rules = rules_of(layout, self.n_quadrature)
+        self._predictor = make_predictor(self.model_, self._q, layout, rules, float(self.kl_weight))
+        self.lengthscales_ = np.exp(np.asarray(self.model_.gp.kernel.log_lengthscales, float)[-1])
+
+    def _record(self, layout: Layout, table: Table, best: tuple[Trained, float, float]) -> None:
+        run, elbo, units = best
+        self.elbo_ = elbo - units
+        self.n_iter_ = len(run.epochs)
+        self.stopped_ = run.stopped
+        by_kind = _units_by_kind(layout, table, self.coder_.log_units)
+        self.history_ = pd.DataFrame([_history_row(layout, e, by_kind) for e in run.epochs])
+        self.history_.index = pd.RangeIndex(1, len(self.history_) + 1, name="epoch")
+        if float(np.max(run.epochs[-1].spread)) < COLLAPSED:
+            warnings.warn(
+                "the latent map has collapsed: the encoded means hardly differ between rows; "
+                "the columns may be unrelated, or try another random_state or start='informed'",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+
+    # --- answers ---
+
+    def _frame(self, X: Any, reset: bool) -> pd.DataFrame:
+        frame = to_frame(X)
+        validate_data(self, X, reset=reset, skip_check_array=True)
+        return frame
+
+    def _table(self, X: Any) -> tuple[pd.DataFrame, Table]:
+        check_is_fitted(self)
+        frame = self._frame(X, reset=False)
+        return frame, self.coder_.table(frame)
+
+    def transform(self, X: Any, return_std: bool = False) -> Any:
+        """Latent means [N Q]; with return_std also their sd. A row's answer does not depend on the other rows."""
+        q = latent(self._ready(), self._table(X)[1])
+        return (q.mean, q.sd) if return_std else q.mean
+
+    def inverse_transform(self, X: Any) -> pd.DataFrame:
+        """The table expected at latent positions [N Q], in the columns' own units and levels."""
+        check_is_fitted(self)
+        x = np.asarray(X, float)
+        if x.ndim != 2 or x.shape[1] != self.n_components:
+            raise ValueError(f"latent positions have {self.n_components} columns; got an array of shape {x.shape}")
+        return self.coder_.frame(values_at(self._ready(), self._empty(len(x)), x))
+
+    def impute(self, X: Any) -> pd.DataFrame:
+        """The table with its gaps filled; observed cells and columns set aside come back untouched."""
+        frame, table = self._table(X)
+        return self.coder_.fill(frame, fill_values(self._ready(), table))
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """A lower bound on log p(observed cells) of every row, importance-weighted, in the columns' own units."""
+        _, table = self._table(X)
+        return log_density(self._ready(), table) - table.seen @ self.coder_.log_units
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """The mean of `score_samples`."""
+        return float(self.score_samples(X).mean())
+
+    def score_cells(self, X: Any, truth: Any) -> pd.DataFrame:
+        """log p(cell | the cells in X) for every cell that `truth` has and X has not; NaN elsewhere, own units."""
+        _, shown = self._table(X)
+        _, complete = self._table(truth)
+        cells = cell_log_density(self._ready(), shown, complete) - self.coder_.log_units
+        cells[shown.seen] = np.nan
+        return pd.DataFrame(cells, columns=[c.name for c in self.schema_.used], index=shown.index)
+
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> pd.DataFrame:
+        """New rows drawn from the model, x ~ N(0, I), in the columns' own units and levels."""
+        check_is_fitted(self)
+        seed = int(check_random_state(random_state).randint(2**31 - 1))
+        return self.coder_.frame(draw_rows(self._ready(), self._empty(n_samples), seed))
+
+    def _ready(self) -> Predictor:
+        check_is_fitted(self)
+        return self._predictor
+
+    def _empty(self, n_rows: int) -> Table:
+        names = [c.name for c in self.schema_.columns]
+        return self.coder_.table(pd.DataFrame(index=range(n_rows), columns=names, dtype=object))
+
+    # --- scikit-learn's boundary ---
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_predictor")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+    # --- saving ---
+
+    def save(self, folder: str | Path) -> Path:
+        """Write the fitted model into a folder: arrays as safetensors, the rest as JSON, both hashed."""
+        check_is_fitted(self)
+        params = {k: v for k, v in self.get_params().items() if k != "schema"}
+        manifest = {
+            "plurigp": plurigp.__version__,
+            "jax": jax.__version__,
+            "params": _jsonable(params),
+            "settings": asdict(self._settings_),
+            "coder": self.coder_.to_dict(),
+            "feature_names_in": [str(n) for n in getattr(self, "feature_names_in_", [])],
+            "n_features_in": int(self.n_features_in_),
+            "elbo": self.elbo_,
+            "stopped": self.stopped_,
+            "history": {name: column.tolist() for name, column in self.history_.items()},
+        }
+        return write_model(folder, model_arrays(self.model_, self._q), manifest)
+
+
+def _jsonable(params: dict[str, Any]) -> dict[str, Any]:
+    """Parameters as JSON keeps them; a generator object as random_state cannot be kept and becomes null."""
+
+    def plain(value: Any) -> Any:
+        try:
+            return json.loads(json.dumps(value, default=lambda v: v.item()))
+        except (TypeError, AttributeError, ValueError):
+            return None
+
+    return {name: plain(value) for name, value in params.items()}
+
+
+def _units_by_kind(layout: Layout, table: Table, log_units: np.ndarray) -> dict[str, float]:
+    out: dict[str, float] = {}
+    for d, column in enumerate(table.schema.used):
+        out[column.kind] = out.get(column.kind, 0.0) + float(table.seen[:, d].sum() * log_units[d])
+    return out
+
+
+def _history_row(layout: Layout, epoch: Epoch, units: dict[str, float]) -> dict[str, float]:
+    """The bound's parts of one epoch, in the columns' own units."""
+    fit = {kind: -share for kind, share in units.items()}
+    for block, value in zip(layout.blocks, epoch.bound.expected_log_prob, strict=True):
+        fit[block.likelihood.kind] += float(value)
+    kl_x, kl_u = float(epoch.bound.kl_x), float(epoch.bound.kl_u)
+    return {
+        "bound": sum(fit.values()) - kl_x - kl_u,
+        **{f"expected_log_prob_{kind}": value for kind, value in fit.items()},
+        "kl_x": kl_x,
+        "kl_u": kl_u,
+        "spread": float(np.min(epoch.spread)),
+        "jitter": float(epoch.jitter),
+    }
+
+
+def load(folder: str | Path) -> PluriGP:
+    """Open a model that `PluriGP.save` wrote."""
+    arrays, manifest = read_model(folder)
+    try:
+        est = PluriGP(**manifest["params"])
+        est.coder_ = Coder.from_dict(manifest["coder"])
+        est.schema_ = est.coder_.schema
+        est.n_features_in_ = int(manifest["n_features_in"])
+        if manifest["feature_names_in"]:
+            est.feature_names_in_ = np.asarray(manifest["feature_names_in"], dtype=object)
+        est._settings_ = Settings(**manifest["settings"])
+        layout = make_layout(est.schema_)
+        est.model_, est._q = model_from_arrays(arrays, est._settings_, layout)
+        est._n_features_out = est._settings_.n_components
+        est.elbo_, est.stopped_ = float(manifest["elbo"]), str(manifest["stopped"])
+        est.history_ = pd.DataFrame(manifest["history"])
+        est.history_.index = pd.RangeIndex(1, len(est.history_) + 1, name="epoch")
+        est.n_iter_ = len(est.history_)
+    except (KeyError, TypeError) as error:
+        raise DataError(f"{folder}: the manifest lacks or misstates {error}; save the model again") from None
+    est._build(layout)
+    return est

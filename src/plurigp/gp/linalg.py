@@ -1,0 +1,85 @@
+"""The only jitter, the only Cholesky, and the packing of symmetric matrices for the big product."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.scipy.linalg import solve_triangular
+from jaxtyping import Array, Float
+
+from plurigp.types import Scalar
+
+JITTER = 1e-6  # first try, relative to the mean of the diagonal
+JITTER_LIMIT = 1e-2
+BLOCK = 10  # edge of the blocks in which a symmetric matrix is packed
+
+
+class Factor(NamedTuple):
+    """A lower Cholesky factor and the relative jitter it took; `factor` is NaN if even the limit was not enough."""
+
+    factor: Float[Array, "M M"]
+    jitter: Scalar
+
+
+def cholesky(K: Float[Array, "M M"]) -> Factor:
+    """L with L Lᵀ = K + jitter·mean(diag K)·I; the jitter is raised tenfold until the factor is finite."""
+    eye = jnp.eye(len(K), dtype=K.dtype) * jnp.mean(jnp.diagonal(K))
+    still = jax.lax.stop_gradient(K)
+
+    def fails(jitter: Scalar) -> Array:
+        bad = ~jnp.isfinite(jnp.linalg.cholesky(still + jitter * jax.lax.stop_gradient(eye))).all()
+        return bad & (jitter < JITTER_LIMIT)
+
+    jitter = jax.lax.while_loop(fails, lambda jitter: 10 * jitter, jnp.asarray(JITTER, K.dtype))
+    return Factor(jnp.linalg.cholesky(K + jitter * eye), jitter)
+
+
+def inverse_and_logdet(Lam: Float[Array, "P M M"]) -> tuple[Float[Array, "P M M"], Float[Array, " P"]]:
+    """S = Λ⁻¹ and log det Λ for every function, by Cholesky in float64."""
+    L = jnp.linalg.cholesky(Lam.astype(jnp.float64))
+    eye = jnp.broadcast_to(jnp.eye(Lam.shape[-1], dtype=L.dtype), L.shape)
+    L_inv = solve_triangular(L, eye, lower=True)
+    logdet = 2 * jnp.log(jnp.diagonal(L, axis1=1, axis2=2)).sum(1)
+    return jnp.matmul(L_inv.mT, L_inv), logdet
+
+
+def _edges(m: int) -> list[tuple[int, int]]:
+    return [(i, min(i + BLOCK, m)) for i in range(0, m, BLOCK)]
+
+
+def _pairs(m: int) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+    edges = _edges(m)
+    return [(edges[i], edges[j]) for i in range(len(edges)) for j in range(i + 1)]
+
+
+def pack(S: Float[Array, "P M M"]) -> Float[Array, "P T"]:
+    """The lower blocks of every symmetric matrix, flat: about half the entries."""
+    n = len(S)
+    return jnp.concatenate([S[:, slice(*i), slice(*j)].reshape(n, -1) for i, j in _pairs(S.shape[-1])], 1)
+
+
+def pack_outer(A: Float[Array, "B M"]) -> Float[Array, "B T"]:
+    """A Aᵀ of every row, packed; off-diagonal blocks doubled, so pack_outer(A) · pack(S) = Aᵀ S A."""
+    n, m = A.shape
+    return jnp.concatenate(
+        [
+            ((1.0 if i == j else 2.0) * A[:, slice(*i), None] * A[:, None, slice(*j)]).reshape(n, -1)
+            for i, j in _pairs(m)
+        ],
+        1,
+    )
+
+
+def unpack(flat: Float[Array, "P T"], m: int) -> Float[Array, "P M M"]:
+    """Symmetric matrices from sums of `pack_outer` rows: what it doubled is halved."""
+    edges = _edges(m)
+    block: dict[tuple[int, int], Array] = {}
+    at = 0
+    for i, j in _pairs(m):
+        rows, columns = i[1] - i[0], j[1] - j[0]
+        part = flat[:, at : at + rows * columns].reshape(-1, rows, columns)
+        block[i[0], j[0]] = part if i == j else 0.5 * part
+        if i != j:
+            block[j[0], i[0]] = 0.5 * part.mT
+        at += rows * columns
+    return jnp.concatenate([jnp.concatenate([block[i[0], j[0]] for j in edges], 2) for i in edges], 1)

@@ -1,0 +1,116 @@
+"""The contract of a likelihood: a frozen record of functions of ONE cell; `blocks.py` vmaps them in one place."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from plurigp.data import Column
+from plurigp.likelihoods.rules import Rule, expect, log_expect
+from plurigp.types import Scalar
+
+Theta = Mapping[str, Any]  # one column's own parameters, unconstrained; "n_levels" (not learned) rides along
+
+
+class Start(NamedTuple):
+    """Where training starts for one column: the bias of each of its functions and its theta."""
+
+    bias: np.ndarray  # [H]
+    theta: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Likelihood:
+    """One family. `y` is a cell's values [W], `f` the column's functions at that row [H].
+
+    `mean` gives what imputation averages over f and x: E[y|f] [1], or a probability per level [H];
+    `point` turns that average into the one coded value a gap is filled with. Both `mean` and `sample` see `y`
+    for its companion slots (a binomial's trials) only. `features` is what the encoder reads of a cell.
+    `expected_log_prob` and `predictive_log_prob` are None where quadrature is the way; both take
+    (theta, y, mean, var, rule). `start` sees one column's observed cells [n W].
+    """
+
+    kind: str
+    log_prob: Callable[[Theta, Float[Array, " W"], Float[Array, " H"]], Scalar]
+    mean: Callable[[Theta, Float[Array, " W"], Float[Array, " H"]], Float[Array, " R"]]
+    point: Callable[[Float[Array, " R"]], Scalar]
+    sample: Callable[[Array, Theta, Float[Array, " W"], Float[Array, " H"]], Scalar]
+    start: Callable[[np.ndarray, Column], Start]
+    features: Callable[[Float[Array, " W"], int], Float[Array, " E"]]
+    n_functions: Callable[[Column], int]
+    expected_log_prob: Callable[..., Scalar] | None = None
+    predictive_log_prob: Callable[..., Scalar] | None = None
+    predictive_mean: Callable[..., Float[Array, " R"]] | None = None
+    n_quadrature: int = 10
+    continuous: bool = False
+
+
+def one_function(column: Column) -> int:
+    """Most families read one function."""
+    return 1
+
+
+def expected_log_prob(
+    likelihood: Likelihood,
+    theta: Theta,
+    y: Float[Array, " W"],
+    mean: Float[Array, " H"],
+    var: Float[Array, " H"],
+    rule: Rule,
+) -> Scalar:
+    """E[log p(y|f)] for f ~ N(mean, var): the closed form where there is one, quadrature otherwise."""
+    if likelihood.expected_log_prob is not None:
+        return likelihood.expected_log_prob(theta, y, mean, var, rule)
+    return expect(lambda f: likelihood.log_prob(theta, y, f), mean, var, rule)
+
+
+def predictive_log_prob(
+    likelihood: Likelihood,
+    theta: Theta,
+    y: Float[Array, " W"],
+    mean: Float[Array, " H"],
+    var: Float[Array, " H"],
+    rule: Rule,
+) -> Scalar:
+    """log ∫ p(y|f) N(f; mean, var) df."""
+    if likelihood.predictive_log_prob is not None:
+        return likelihood.predictive_log_prob(theta, y, mean, var, rule)
+    return log_expect(lambda f: likelihood.log_prob(theta, y, f), mean, var, rule)
+
+
+def predictive_mean(
+    likelihood: Likelihood,
+    theta: Theta,
+    y: Float[Array, " W"],
+    mean: Float[Array, " H"],
+    var: Float[Array, " H"],
+    rule: Rule,
+) -> Float[Array, " R"]:
+    """∫ E[y|f] N(f; mean, var) df (a probability per level for categories)."""
+    if likelihood.predictive_mean is not None:
+        return likelihood.predictive_mean(theta, y, mean, var, rule)
+    return expect(lambda f: likelihood.mean(theta, y, f), mean, var, rule)
+
+
+def first(expected: Float[Array, " R"]) -> Scalar:
+    """The point value of a real column is its mean."""
+    return expected[0]
+
+
+def nearest_whole(expected: Float[Array, " R"]) -> Scalar:
+    """The point value of a count is the whole number nearest to its mean."""
+    return jnp.round(expected[0])
+
+
+def softplus(f: Scalar) -> Scalar:
+    """log(1 + e^f) without overflow."""
+    return jnp.maximum(f, 0) + jnp.log1p(jnp.exp(-jnp.abs(f)))
+
+
+def safe_exp(x: Scalar, top: float = 30.0) -> Scalar:
+    """e^x, continued by its tangent above `top`, so a wild step gives a large finite slope and not an overflow."""
+    low = jnp.minimum(x, top)
+    return jnp.exp(low) * (1 + x - low)

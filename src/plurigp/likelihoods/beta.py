@@ -1,0 +1,64 @@
+"""Proportions: y ~ Beta(ν μ, ν (1 − μ)) with the paper's probit mean μ = Φ(f) and a learned ν per column."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.special import gammaln, ndtr, ndtri
+from jaxtyping import Array, Float
+from scipy.special import ndtri as np_ndtri
+
+from plurigp.data import Column
+from plurigp.likelihoods.base import Likelihood, Start, Theta, first, one_function
+from plurigp.types import Scalar
+
+EDGE = 1e-5  # μ lies in [EDGE, 1 − EDGE]: both shape parameters stay positive at the outermost node
+
+
+def beta_mean(f: Scalar) -> Scalar:
+    """μ = EDGE + (1 − 2 EDGE) Φ(f)."""
+    return EDGE + (1 - 2 * EDGE) * ndtr(f)
+
+
+def _shapes(theta: Theta, f: Scalar) -> tuple[Scalar, Scalar]:
+    nu = jnp.exp(theta["log_nu"])
+    return nu * beta_mean(f), nu * beta_mean(-f)
+
+
+def _log_prob(theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Scalar:
+    a, b = _shapes(theta, f[0])
+    density = (a - 1) * jnp.log(y[0]) + (b - 1) * jnp.log1p(-y[0])
+    return gammaln(jnp.exp(theta["log_nu"])) - gammaln(a) - gammaln(b) + density
+
+
+def _mean(theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Float[Array, " R"]:
+    return beta_mean(f[:1])
+
+
+def _sample(key: Array, theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Scalar:
+    a, b = _shapes(theta, f[0])
+    tiny = jnp.finfo(f.dtype).eps
+    return jnp.clip(jax.random.beta(key, a, b, dtype=f.dtype), tiny, 1 - tiny)
+
+
+def _start(y: np.ndarray, column: Column) -> Start:
+    mean = float(np.clip(y[:, 0].mean(), 0.01, 0.99))
+    nu = mean * (1 - mean) / max(float(y[:, 0].var()), 1e-6) - 1
+    return Start(np.array([np_ndtri(mean)]), {"log_nu": np.log(np.clip(nu, 0.5, 1e3))})
+
+
+def _features(y: Float[Array, " W"], width: int) -> Float[Array, " E"]:
+    return ndtri(jnp.clip(y[:1], 1e-4, 1 - 1e-4))
+
+
+beta = Likelihood(
+    kind="beta",
+    log_prob=_log_prob,
+    mean=_mean,
+    point=first,
+    sample=_sample,
+    start=_start,
+    features=_features,
+    n_functions=one_function,
+    n_quadrature=20,
+    continuous=True,
+)

@@ -1,0 +1,242 @@
+"""Columns of one family side by side. The one place where functions of a single cell are vmapped over a table."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Key
+
+from plurigp.data import KINDS, Schema, Table
+from plurigp.likelihoods.base import Likelihood, expected_log_prob, predictive_log_prob, predictive_mean
+from plurigp.likelihoods.registry import likelihood_of
+from plurigp.likelihoods.rules import Rule, expect_by_sampling, gauss_hermite
+
+Thetas = tuple[dict[str, Float[Array, "C"]], ...]  # one per block
+
+
+@dataclass(frozen=True)
+class Block:
+    """A family's columns: static slices into the block-ordered columns [D], value slots [V] and functions [P]."""
+
+    likelihood: Likelihood
+    columns: tuple[int, int]
+    slots: tuple[int, int]
+    functions: tuple[int, int]
+    n_functions: tuple[int, ...]  # per column; for categories the number of levels
+
+    @property
+    def n_columns(self) -> int:
+        return self.columns[1] - self.columns[0]
+
+    @property
+    def width(self) -> int:
+        """H, the functions of a cell; narrower columns are padded up to it."""
+        return max(self.n_functions)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How the columns of a schema lie in memory: block by block. `order` maps block order to schema order."""
+
+    blocks: tuple[Block, ...]
+    order: tuple[int, ...]  # [D] position in schema.used of each block-ordered column
+    slot_order: tuple[int, ...]  # [V] the same for value slots
+
+    @property
+    def n_functions(self) -> int:
+        return self.blocks[-1].functions[1]
+
+
+def make_layout(schema: Schema) -> Layout:
+    """Group the used columns by family and, for categories, by padded width (2, 4, 8, …)."""
+    groups: dict[tuple[str, int], list[int]] = {}
+    for position, column in enumerate(schema.used):
+        width = likelihood_of(column.kind).n_functions(column)
+        groups.setdefault((column.kind, 1 << (width - 1).bit_length()), []).append(position)
+    first_slot = np.concatenate([[0], np.cumsum([KINDS[c.kind].n_slots for c in schema.used])]).astype(int)
+    blocks, order, slot_order, at = [], [], [], 0
+    for (kind, _), positions in sorted(groups.items()):
+        likelihood = likelihood_of(kind)
+        widths = tuple(likelihood.n_functions(schema.used[p]) for p in positions)
+        slots = [s for p in positions for s in range(first_slot[p], first_slot[p + 1])]
+        blocks.append(
+            Block(
+                likelihood,
+                (len(order), len(order) + len(positions)),
+                (len(slot_order), len(slot_order) + len(slots)),
+                (at, at + sum(widths)),
+                widths,
+            )
+        )
+        order += positions
+        slot_order += slots
+        at += sum(widths)
+    return Layout(tuple(blocks), tuple(order), tuple(int(s) for s in slot_order))
+
+
+def arrange(layout: Layout, table: Table) -> tuple[np.ndarray, np.ndarray]:
+    """The table's values [N V] and seen [N D] in block order."""
+    return table.values[:, list(layout.slot_order)], table.seen[:, list(layout.order)]
+
+
+def rules_of(layout: Layout, n_quadrature: int | Mapping[str, int] | None) -> tuple[Rule, ...]:
+    """A rule per block: the family's own number of points unless one is given for all or by kind."""
+    given = n_quadrature if isinstance(n_quadrature, Mapping) else {}
+    return tuple(
+        gauss_hermite(
+            given.get(b.likelihood.kind, n_quadrature if isinstance(n_quadrature, int) else 0)
+            or b.likelihood.n_quadrature
+        )
+        for b in layout.blocks
+    )
+
+
+# --- from flat arrays to cells [B C ·] and back ---
+
+
+def cell_values(block: Block, values: Float[Array, "B V"]) -> Float[Array, "B C W"]:
+    """A block's values, cell by cell."""
+    return values[:, slice(*block.slots)].reshape(len(values), block.n_columns, -1)
+
+
+def cell_functions(block: Block, f: Float[Array, "B P"]) -> Float[Array, "B C H"]:
+    """A block's functions, cell by cell; columns with fewer than H functions are padded with zeros."""
+    own = f[:, slice(*block.functions)]
+    if len(set(block.n_functions)) == 1:
+        return own.reshape(len(f), block.n_columns, block.width)
+    spread = np.zeros((own.shape[1], block.n_columns, block.width))
+    at = 0
+    for column, n in enumerate(block.n_functions):
+        spread[np.arange(at, at + n), column, np.arange(n)] = 1
+        at += n
+    return jnp.tensordot(own, jnp.asarray(spread, f.dtype), 1)
+
+
+def _theta(block: Block, theta: dict[str, Array]) -> dict[str, Array]:
+    """The learned theta plus the facts a family may need."""
+    return {**theta, "n_levels": jnp.asarray(block.n_functions)}
+
+
+def over_cells(one_cell: Callable) -> Callable:
+    """vmap a function of (theta of a column, arrays of a cell …) over columns, then over rows."""
+
+    def mapped(theta: Any, *arrays: Any) -> Any:
+        over_columns = jax.vmap(one_cell)
+        return jax.vmap(lambda *row: over_columns(theta, *row))(*arrays)
+
+    return mapped
+
+
+def _padded_var(block: Block, f_var: Float[Array, "B P"]) -> Float[Array, "B C H"]:
+    """Variances of a block's functions, kept off zero where √ has no slope."""
+    return jnp.maximum(cell_functions(block, f_var), 1e-10)
+
+
+def expected_log_probs(
+    layout: Layout,
+    thetas: Thetas,
+    values: Float[Array, "B V"],
+    seen: Bool[Array, "B D"],
+    f_mean: Float[Array, "B P"],
+    f_var: Float[Array, "B P"],
+    rules: tuple[Rule, ...],
+    key: Key[Array, ""] | None = None,
+) -> tuple[Float[Array, "B C"], ...]:
+    """E_q[log p(y|f)] per block and cell, zero where not seen; with a key, by sampling instead of quadrature."""
+    out = []
+    for number, (block, theta, rule) in enumerate(zip(layout.blocks, thetas, rules, strict=True)):
+        like = block.likelihood
+        arrays = [cell_values(block, values), cell_functions(block, f_mean), _padded_var(block, f_var)]
+        if key is None:
+            cells = over_cells(lambda t, y, a, v, like=like, rule=rule: expected_log_prob(like, t, y, a, v, rule))
+        else:
+            noise_shape = (*arrays[1].shape[:2], len(rule.points), block.width)
+            arrays.append(jax.random.normal(jax.random.fold_in(key, number), noise_shape, f_mean.dtype))
+            cells = over_cells(
+                lambda t, y, a, v, noise, like=like: expect_by_sampling(lambda f: like.log_prob(t, y, f), a, v, noise)
+            )
+        out.append(jnp.where(seen[:, slice(*block.columns)], cells(_theta(block, theta), *arrays), 0))
+    return tuple(out)
+
+
+def predictive_log_probs(
+    layout: Layout,
+    thetas: Thetas,
+    values: Float[Array, "B V"],
+    seen: Bool[Array, "B D"],
+    f_mean: Float[Array, "B P"],
+    f_var: Float[Array, "B P"],
+    rules: tuple[Rule, ...],
+) -> Float[Array, "B D"]:
+    """log ∫ p(y|f) q(f) df for every cell in block order, zero where not seen."""
+    out = []
+    for block, theta, rule in zip(layout.blocks, thetas, rules, strict=True):
+        cells = over_cells(
+            lambda t, y, a, v, like=block.likelihood, rule=rule: predictive_log_prob(like, t, y, a, v, rule)
+        )
+        arrays = (cell_values(block, values), cell_functions(block, f_mean), _padded_var(block, f_var))
+        out.append(cells(_theta(block, theta), *arrays))
+    return jnp.where(seen, jnp.concatenate(out, 1), 0)
+
+
+def predictive_means(
+    layout: Layout,
+    thetas: Thetas,
+    values: Float[Array, "B V"],
+    f_mean: Float[Array, "B P"],
+    f_var: Float[Array, "B P"],
+    rules: tuple[Rule, ...],
+) -> tuple[Float[Array, "B C R"], ...]:
+    """E[y] per block and cell (a probability per level for categories)."""
+    out = []
+    for block, theta, rule in zip(layout.blocks, thetas, rules, strict=True):
+        cells = over_cells(lambda t, y, a, v, like=block.likelihood, rule=rule: predictive_mean(like, t, y, a, v, rule))
+        arrays = (cell_values(block, values), cell_functions(block, f_mean), _padded_var(block, f_var))
+        out.append(cells(_theta(block, theta), *arrays))
+    return tuple(out)
+
+
+def points(layout: Layout, means: tuple[Float[Array, "B C R"], ...]) -> Float[Array, "B D"]:
+    """One coded value per cell, block order."""
+    return jnp.concatenate(
+        [jax.vmap(jax.vmap(b.likelihood.point))(m) for b, m in zip(layout.blocks, means, strict=True)], 1
+    )
+
+
+def draws(
+    layout: Layout, thetas: Thetas, values: Float[Array, "B V"], f: Float[Array, "B P"], key: Key[Array, ""]
+) -> Float[Array, "B D"]:
+    """One draw of y given f for every cell, block order; `values` gives the companion slots."""
+    out = []
+    for number, (block, theta) in enumerate(zip(layout.blocks, thetas, strict=True)):
+        keys = jax.random.split(jax.random.fold_in(key, number), (len(f), block.n_columns))
+        cells = over_cells(lambda t, key, y, f, like=block.likelihood: like.sample(key, t, y, f))
+        out.append(cells(_theta(block, theta), keys, cell_values(block, values), cell_functions(block, f)))
+    return jnp.concatenate(out, 1)
+
+
+def encoder_features(layout: Layout, values: Float[Array, "B V"]) -> Float[Array, "B E"]:
+    """What the encoder reads of a row: every block's features side by side."""
+    out = []
+    for block in layout.blocks:
+        y = cell_values(block, values)
+        features = jax.vmap(jax.vmap(lambda y, b=block: b.likelihood.features(y, b.width)))(y)
+        out.append(features.reshape(len(values), -1))
+    return jnp.concatenate(out, 1)
+
+
+def _n_features(block: Block) -> int:
+    n_values = (block.slots[1] - block.slots[0]) // block.n_columns
+    like = block.likelihood
+    return jax.eval_shape(lambda y: like.features(y, block.width), jax.ShapeDtypeStruct((n_values,), jnp.float32)).size
+
+
+def seen_features(layout: Layout, seen: Bool[Array, "B D"]) -> Bool[Array, "B E"]:
+    """`seen`, repeated for every feature of a cell."""
+    out = []
+    for block in layout.blocks:
+        out.append(jnp.repeat(seen[:, slice(*block.columns)], _n_features(block), axis=1))
+    return jnp.concatenate(out, 1)

@@ -1,0 +1,84 @@
+"""Nominal columns with any number of levels: softmax of one function per level, its expectation exact."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float
+
+from plurigp.data import Column
+from plurigp.likelihoods.base import Likelihood, Start, Theta
+from plurigp.likelihoods.rules import Rule, expected_logsumexp, expected_softmax
+from plurigp.types import Scalar
+
+
+def _levels(theta: Theta, like: Float[Array, " H"]) -> Bool[Array, " H"]:
+    """True for the column's own levels, False for the padding up to the block's width."""
+    return jnp.arange(len(like)) < theta["n_levels"]
+
+
+def _pick(y: Float[Array, " W"], of: Float[Array, " H"]) -> Scalar:
+    return jnp.where(jnp.arange(len(of)) == y[0], of, 0).sum()
+
+
+def _log_prob(theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Scalar:
+    return _pick(y, f) - jax.nn.logsumexp(jnp.where(_levels(theta, f), f, -jnp.inf))
+
+
+def _expected(
+    theta: Theta, y: Float[Array, " W"], mean: Float[Array, " H"], var: Float[Array, " H"], rule: Rule
+) -> Scalar:
+    return _pick(y, mean) - expected_logsumexp(mean, var, _levels(theta, mean))
+
+
+def _predictive_mean(
+    theta: Theta, y: Float[Array, " W"], mean: Float[Array, " H"], var: Float[Array, " H"], rule: Rule
+) -> Float[Array, " R"]:
+    return expected_softmax(mean, var, _levels(theta, mean))
+
+
+def _predictive(
+    theta: Theta, y: Float[Array, " W"], mean: Float[Array, " H"], var: Float[Array, " H"], rule: Rule
+) -> Scalar:
+    probability = _pick(y, _predictive_mean(theta, y, mean, var, rule))
+    return jnp.log(jnp.maximum(probability, jnp.finfo(mean.dtype).tiny))
+
+
+def _mean(theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Float[Array, " R"]:
+    return jax.nn.softmax(jnp.where(_levels(theta, f), f, -jnp.inf))
+
+
+def _point(expected: Float[Array, " R"]) -> Scalar:
+    return jnp.argmax(expected).astype(expected.dtype)
+
+
+def _sample(key: Array, theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Scalar:
+    return jax.random.categorical(key, jnp.where(_levels(theta, f), f, -jnp.inf)).astype(f.dtype)
+
+
+def _start(y: np.ndarray, column: Column) -> Start:
+    counts = np.bincount(y[:, 0].astype(int), minlength=len(column.levels)) + 0.5
+    bias = np.log(counts / counts.sum())
+    return Start(bias - bias.mean(), {})
+
+
+def _features(y: Float[Array, " W"], width: int) -> Float[Array, " E"]:
+    return (jnp.arange(width) == y[0]).astype(y.dtype)
+
+
+def _one_per_level(column: Column) -> int:
+    return len(column.levels)
+
+
+categorical = Likelihood(
+    kind="categorical",
+    log_prob=_log_prob,
+    mean=_mean,
+    point=_point,
+    sample=_sample,
+    start=_start,
+    features=_features,
+    n_functions=_one_per_level,
+    expected_log_prob=_expected,
+    predictive_log_prob=_predictive,
+    predictive_mean=_predictive_mean,
+)

@@ -1,0 +1,108 @@
+"""Real columns, standardised: y ~ N(f, sd²), and the two-function form y ~ N(f₁, exp(2 f₂))."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from plurigp.data import Column
+from plurigp.likelihoods.base import Likelihood, Start, Theta, first, one_function, safe_exp
+from plurigp.likelihoods.rules import Rule
+from plurigp.types import Scalar
+
+LOG_2PI = float(np.log(2 * np.pi))
+FLOOR = 0.01  # smallest noise sd, in units of the column's own sd: a density must stay bounded
+
+
+def noise_var(theta: Theta) -> Scalar:
+    """The noise variance, never below FLOOR²."""
+    return FLOOR**2 + jnp.exp(2 * theta["log_sd"])
+
+
+def _log_normal(y: Scalar, mean: Scalar, var: Scalar) -> Scalar:
+    return -0.5 * (LOG_2PI + jnp.log(var) + (y - mean) ** 2 / var)
+
+
+def _log_prob(theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Scalar:
+    return _log_normal(y[0], f[0], noise_var(theta))
+
+
+def _expected(
+    theta: Theta, y: Float[Array, " W"], mean: Float[Array, " H"], var: Float[Array, " H"], rule: Rule
+) -> Scalar:
+    return _log_normal(y[0], mean[0], noise_var(theta)) - 0.5 * var[0] / noise_var(theta)
+
+
+def _predictive(
+    theta: Theta, y: Float[Array, " W"], mean: Float[Array, " H"], var: Float[Array, " H"], rule: Rule
+) -> Scalar:
+    return _log_normal(y[0], mean[0], noise_var(theta) + var[0])
+
+
+def _sample(key: Array, theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Scalar:
+    return f[0] + jnp.sqrt(noise_var(theta)) * jax.random.normal(key, dtype=f.dtype)
+
+
+def _start(y: np.ndarray, column: Column) -> Start:
+    return Start(np.zeros(1), {"log_sd": 0.5 * np.log(max(float(np.var(y[:, 0])), 1e-4))})
+
+
+def _mean(theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Float[Array, " R"]:
+    return f[:1]
+
+
+def _features(y: Float[Array, " W"], width: int) -> Float[Array, " E"]:
+    return y[:1]
+
+
+gaussian = Likelihood(
+    kind="gaussian",
+    log_prob=_log_prob,
+    mean=_mean,
+    point=first,
+    sample=_sample,
+    start=_start,
+    features=_features,
+    n_functions=one_function,
+    expected_log_prob=_expected,
+    predictive_log_prob=_predictive,
+    continuous=True,
+)
+
+
+def _hetero_log_prob(theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Scalar:
+    return -0.5 * (LOG_2PI + 2 * f[1] + (y[0] - f[0]) ** 2 * safe_exp(-2 * f[1]))
+
+
+def _hetero_expected(
+    theta: Theta, y: Float[Array, " W"], mean: Float[Array, " H"], var: Float[Array, " H"], rule: Rule
+) -> Scalar:
+    """E[e^{−2 f₂}] = e^{−2 a₂ + 2 v₂}, and E[(y − f₁)²] = (y − a₁)² + v₁."""
+    precision = safe_exp(-2 * mean[1] + 2 * var[1])
+    return -0.5 * (LOG_2PI + 2 * mean[1] + ((y[0] - mean[0]) ** 2 + var[0]) * precision)
+
+
+def _hetero_sample(key: Array, theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Scalar:
+    return f[0] + safe_exp(f[1]) * jax.random.normal(key, dtype=f.dtype)
+
+
+def _hetero_start(y: np.ndarray, column: Column) -> Start:
+    return Start(np.array([0.0, 0.5 * np.log(max(float(np.var(y[:, 0])), 1e-4))]), {})
+
+
+def _two_functions(column: Column) -> int:
+    return 2
+
+
+gaussian_hetero = Likelihood(
+    kind="gaussian_hetero",
+    log_prob=_hetero_log_prob,
+    mean=_mean,
+    point=first,
+    sample=_hetero_sample,
+    start=_hetero_start,
+    features=_features,
+    n_functions=_two_functions,
+    expected_log_prob=_hetero_expected,
+    continuous=True,
+)

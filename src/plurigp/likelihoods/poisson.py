@@ -1,0 +1,60 @@
+"""Counts: y ~ Poisson(e^f)."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.special import gammaln
+from jaxtyping import Array, Float
+
+from plurigp.data import Column
+from plurigp.likelihoods.base import Likelihood, Start, Theta, nearest_whole, one_function, safe_exp
+from plurigp.likelihoods.rules import Rule
+from plurigp.types import Scalar
+
+
+def _log_prob(theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Scalar:
+    return y[0] * f[0] - safe_exp(f[0]) - gammaln(y[0] + 1)
+
+
+def _expected(
+    theta: Theta, y: Float[Array, " W"], mean: Float[Array, " H"], var: Float[Array, " H"], rule: Rule
+) -> Scalar:
+    """E[e^f] = e^{a + v/2}."""
+    return y[0] * mean[0] - safe_exp(mean[0] + var[0] / 2) - gammaln(y[0] + 1)
+
+
+def _mean(theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Float[Array, " R"]:
+    return safe_exp(f[:1])
+
+
+def _predictive_mean(
+    theta: Theta, y: Float[Array, " W"], mean: Float[Array, " H"], var: Float[Array, " H"], rule: Rule
+) -> Float[Array, " R"]:
+    return safe_exp(mean[:1] + var[:1] / 2)
+
+
+def _sample(key: Array, theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Scalar:
+    return jax.random.poisson(key, jnp.minimum(safe_exp(f[0]), 1e9)).astype(f.dtype)
+
+
+def _start(y: np.ndarray, column: Column) -> Start:
+    return Start(np.array([np.log(max(y[:, 0].mean(), 1e-2))]), {})
+
+
+def _features(y: Float[Array, " W"], width: int) -> Float[Array, " E"]:
+    return jnp.log1p(y[:1])
+
+
+poisson = Likelihood(
+    kind="poisson",
+    log_prob=_log_prob,
+    mean=_mean,
+    point=nearest_whole,
+    sample=_sample,
+    start=_start,
+    features=_features,
+    n_functions=one_function,
+    expected_log_prob=_expected,
+    predictive_mean=_predictive_mean,
+    n_quadrature=20,
+)

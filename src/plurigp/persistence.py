@@ -1,0 +1,136 @@
+"""Saved models: one safetensors file and one JSON manifest, both hashed and versioned. No pickle."""
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load as load_tensors
+from safetensors.numpy import save as save_tensors
+
+from plurigp.encoder import Encoder, FreeRows, Network
+from plurigp.gp.kernels import Kernel, parse_kernel
+from plurigp.gp.sparse import Posterior, SparseGP
+from plurigp.likelihoods.blocks import Layout
+from plurigp.model import Model, Settings
+from plurigp.types import DataError
+
+FORMAT = 1
+ARRAYS, MANIFEST = "model.safetensors", "model.json"
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _canonical(manifest: dict[str, Any]) -> bytes:
+    return json.dumps(manifest, sort_keys=True, ensure_ascii=True, allow_nan=False).encode()
+
+
+def write_model(folder: str | Path, arrays: dict[str, np.ndarray], manifest: dict[str, Any]) -> Path:
+    """Write both files into a fresh folder, complete or not at all; an existing model there is replaced."""
+    folder = Path(folder)
+    if folder.exists() and not folder.is_dir():
+        raise DataError(f"{folder}: is a file; a model is saved into a folder of its own")
+    if folder.exists() and any(folder.iterdir()) and not (folder / MANIFEST).exists():
+        raise DataError(f"{folder}: holds other files and no model; choose an empty or a new folder")
+    tensors = save_tensors({name: np.ascontiguousarray(a) for name, a in sorted(arrays.items())})
+    body = {"format": FORMAT, **manifest, "arrays_sha256": _digest(tensors)}
+    text = json.dumps({**body, "manifest_sha256": _digest(_canonical(body))}, indent=1, sort_keys=True)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    fresh = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+    try:
+        (fresh / ARRAYS).write_bytes(tensors)
+        (fresh / MANIFEST).write_text(text + "\n", encoding="utf-8")
+        folder.mkdir(exist_ok=True)
+        for name in (ARRAYS, MANIFEST):
+            os.replace(fresh / name, folder / name)
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+    return folder
+
+
+def read_model(folder: str | Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Read and verify both files; every way they can be broken is named."""
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise DataError(f"{folder}: no such model folder; give the folder that save() or `plurigp fit --out` wrote")
+    for name in (MANIFEST, ARRAYS):
+        if not (folder / name).is_file():
+            raise DataError(f"{folder}: {name} is missing, so this is not a complete model; save it again")
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        body = {k: v for k, v in manifest.items() if k != "manifest_sha256"}
+        stated, version = manifest["manifest_sha256"], int(body["format"])
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise DataError(f"{folder / MANIFEST}: is not a plurigp manifest; save the model again") from None
+    if version > FORMAT:
+        raise DataError(f"{folder}: format {version} is newer than this plurigp reads ({FORMAT}); upgrade plurigp")
+    if stated != _digest(_canonical(body)):
+        raise DataError(f"{folder / MANIFEST}: was changed after saving (its hash differs); save the model again")
+    tensors = (folder / ARRAYS).read_bytes()
+    if body["arrays_sha256"] != _digest(tensors):
+        raise DataError(f"{folder / ARRAYS}: was changed or cut short (its hash differs); save the model again")
+    try:
+        return load_tensors(tensors), body
+    except SafetensorError:
+        raise DataError(f"{folder / ARRAYS}: is not a safetensors file; save the model again") from None
+
+
+# --- a model as named arrays ---
+
+_NETWORK = ("w1", "b1", "w2", "b2")
+_ENCODER = ("shift", "scale", "linear", "offset")
+
+
+def model_arrays(model: Model, q: Posterior) -> dict[str, np.ndarray]:
+    """Every array of a trained model under a readable name."""
+    gp, encoder = model.gp, model.encoder
+    named = {
+        "gp.Z": gp.Z,
+        "gp.bias": gp.bias,
+        "gp.log_scale": gp.log_scale,
+        "gp.kernel.log_lengthscales": gp.kernel.log_lengthscales,
+        "gp.kernel.log_weights": gp.kernel.log_weights,
+        **{f"q.{name}": getattr(q, name) for name in q._fields},
+    }
+    for number, theta in enumerate(model.thetas):
+        named |= {f"theta.{number}.{name}": value for name, value in theta.items()}
+    if isinstance(encoder, FreeRows):
+        named |= {"encoder.mean": encoder.mean, "encoder.log_sd": encoder.log_sd}
+    else:
+        named |= {f"encoder.{name}": getattr(encoder, name) for name in _ENCODER}
+        for net in ("net_mean", "net_sd"):
+            named |= {f"encoder.{net}.{name}": getattr(getattr(encoder, net), name) for name in _NETWORK}
+    return {name: np.asarray(value) for name, value in named.items()}
+
+
+def model_from_arrays(arrays: dict[str, np.ndarray], settings: Settings, layout: Layout) -> tuple[Model, Posterior]:
+    """The inverse of `model_arrays`."""
+
+    def take(name: str) -> np.ndarray:
+        if name not in arrays:
+            raise DataError(f"the saved model has no array {name!r}; save the model again")
+        return arrays[name]
+
+    def network(net: str) -> Network:
+        return Network(*(take(f"encoder.{net}.{name}") for name in _NETWORK))
+
+    encoder: Encoder | FreeRows
+    if settings.encoder == "free":
+        encoder = FreeRows(take("encoder.mean"), take("encoder.log_sd"))
+    else:
+        plain = [take(f"encoder.{name}") for name in _ENCODER]
+        encoder = Encoder(settings.encoder == "masked", *plain, network("net_mean"), network("net_sd"))
+    kernel = Kernel(parse_kernel(settings.kernel), take("gp.kernel.log_lengthscales"), take("gp.kernel.log_weights"))
+    gp = SparseGP(kernel, take("gp.Z"), take("gp.bias"), take("gp.log_scale"))
+    thetas = tuple(
+        {name.split(".")[2]: value for name, value in arrays.items() if name.startswith(f"theta.{number}.")}
+        for number in range(len(layout.blocks))
+    )
+    return Model(encoder, gp, thetas), Posterior(*(take(f"q.{name}") for name in Posterior._fields))

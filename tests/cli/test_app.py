@@ -1,0 +1,95 @@
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from plurigp.cli.app import app
+
+VERBS = ("check", "fit", "transform", "impute", "score", "sample", "demo")
+LAZY = """
+import sys
+import plurigp.cli
+sys.argv = ["plurigp", "--help"]
+try:
+    plurigp.cli.main()
+except SystemExit as done:
+    assert not done.code
+heavy = {"jax", "numpy", "pandas", "scipy", "sklearn", "equinox", "optax", "jaxtyping", "rich"} & set(sys.modules)
+assert not heavy, heavy
+"""
+
+
+@pytest.fixture
+def run():
+    return lambda *args: CliRunner().invoke(app, [str(arg) for arg in args])
+
+
+def test_help_imports_nothing_heavy():
+    done = subprocess.run([sys.executable, "-c", LAZY], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "The usual way" in done.stdout
+
+
+def test_help_names_every_verb(run):
+    result = run("--help")
+    assert result.exit_code == 0
+    assert all(verb in result.stdout for verb in VERBS)
+    assert "..." not in result.stdout.split("Commands:")[1]
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_each_verb_teaches(run, verb):
+    result = run(verb, "--help")
+    assert result.exit_code == 0
+    assert "Example:" in result.stdout
+    assert f"plurigp {verb} " in result.stdout.split("Example:")[1]
+
+
+def test_version_is_the_one_in_pyproject(run):
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    assert run("--version").stdout == f"plurigp {project['version']}\n"
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        (),
+        ("nonsense",),
+        ("fit", "table.csv"),
+        ("fit", "table.csv", "--out", "m", "--components", "0"),
+        ("fit", "table.csv", "--out", "m", "--seed", "-1"),
+        ("sample", "model", "--out", "x.csv", "--rows", "many"),
+        ("check",),
+        ("check", "a.csv", "b.csv"),
+    ],
+)
+def test_wrong_usage_is_code_2(run, args):
+    assert run(*args).exit_code == 2
+
+
+def test_wrong_usage_names_the_option(run):
+    assert "--components" in run("fit", "table.csv", "--out", "m", "--components", "0").stderr
+
+
+def test_python_dash_m():
+    done = subprocess.run([sys.executable, "-m", "plurigp", "--version"], capture_output=True, text=True, check=False)
+    assert done.stdout.startswith("plurigp ")
+
+
+def test_demo_passes_on_what_was_given(run, monkeypatch, tmp_path):
+    calls = []
+    module = type(sys)("plurigp.cli.demo")
+    module.run_demo = lambda out, **options: calls.append((out, options))
+    monkeypatch.setitem(sys.modules, "plurigp.cli.demo", module)
+    assert run("demo", "--out", tmp_path / "d", "--rows", 500).exit_code == 0
+    assert run("demo", "--out", tmp_path / "d", "--epochs", 3).exit_code == 0
+    assert calls == [(tmp_path / "d", {"rows": 500}), (tmp_path / "d", {"epochs": 3})]
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d" / "x").touch()
+    refused = run("demo", "--out", tmp_path / "d")
+    assert refused.exit_code == 1
+    assert "is not empty" in refused.stderr
+    assert run("demo", "--out", tmp_path / "d", "--force").exit_code == 0

@@ -1,0 +1,81 @@
+"""Each sampler against SciPy's distribution, at fixed functions."""
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.special import expit, ndtr, softmax
+
+from plurigp.datasets.families import FAMILIES, Plan, draw_cells, function_slices
+from plurigp.types import DataError
+
+N = 20000
+
+
+def draws(kind, f, theta=None, levels=(), trials=None, seed=0):
+    plan = Plan("column", kind, np.zeros(len(f)), np.ones(len(f)), theta or {}, levels, trials)
+    return FAMILIES[kind].sample(np.random.default_rng(seed), np.tile(f, (N, 1)), plan)
+
+
+@pytest.mark.parametrize(
+    ("kind", "f", "theta", "law"),
+    [
+        ("gaussian", [1.5], {"sd": 0.3}, stats.norm(1.5, 0.3)),
+        ("gaussian_hetero", [-2.0, 0.7], {}, stats.norm(-2.0, np.exp(0.7))),
+        ("beta", [0.6], {"nu": 12.0}, stats.beta(12 * ndtr(0.6), 12 * ndtr(-0.6))),
+        ("beta", [-1.5], {"nu": 30.0}, stats.beta(30 * ndtr(-1.5), 30 * ndtr(1.5))),
+    ],
+)
+def test_continuous_samplers(kind, f, theta, law):
+    assert stats.kstest(draws(kind, f, theta), law.cdf).pvalue > 0.01
+
+
+@pytest.mark.parametrize(
+    ("kind", "f", "trials", "law"),
+    [
+        ("bernoulli", [-0.8], None, stats.bernoulli(expit(-0.8))),
+        ("binomial", [0.4], 9, stats.binom(9, expit(0.4))),
+        ("poisson", [1.2], None, stats.poisson(np.exp(1.2))),
+    ],
+)
+def test_discrete_samplers(kind, f, trials, law):
+    y = draws(kind, f, trials=trials).astype(int)
+    values = np.arange(int(law.ppf(0.999)) + 1)
+    expected = N * np.append(law.pmf(values), law.sf(values[-1]))
+    found = np.bincount(np.minimum(y, len(values)), minlength=len(values) + 1)
+    common = expected > 5
+    assert stats.chisquare(found[common], expected[common] * found[common].sum() / expected[common].sum()).pvalue > 0.01
+
+
+def test_categorical_sampler():
+    f, levels = np.array([0.5, -1.0, 2.0, 0.0]), ("a", "b", "c", "d")
+    y = draws("categorical", f, levels=levels)
+    found = [np.sum(y == level) for level in levels]
+    assert stats.chisquare(found, N * softmax(f)).pvalue > 0.01
+
+
+def test_beta_stays_inside_where_the_distribution_underflows():
+    y = draws("beta", [-6.0], {"nu": 5.0})
+    assert y.min() > 0
+    assert y.max() < 1
+    assert draws("beta", [6.0], {"nu": 5.0}).max() < 1
+
+
+def test_functions_are_laid_out_column_after_column():
+    rng = np.random.default_rng(0)
+    plans = [FAMILIES[kind].plan(rng, kind, 4, 7) for kind in ("categorical", "gaussian", "gaussian_hetero")]
+    assert function_slices(plans) == {
+        "categorical": slice(0, 4),
+        "gaussian": slice(4, 5),
+        "gaussian_hetero": slice(5, 7),
+    }
+    f = np.zeros((50, 7))
+    f[:, 2], f[:, 4], f[:, 6] = 60.0, 1000.0, -20.0
+    frame = draw_cells(rng, plans, f)
+    assert (frame["categorical"] == "c").all()
+    assert frame["gaussian"].between(990, 1010).all()
+    assert frame["gaussian_hetero"].abs().max() < 1e-6
+
+
+def test_too_many_levels():
+    with pytest.raises(DataError, match="from 2 to 26 levels"):
+        FAMILIES["categorical"].plan(np.random.default_rng(0), "c", 27, 1)
