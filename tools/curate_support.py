@@ -20,13 +20,13 @@ Left out of the table, kept as scores (they would count the same facts twice):
           sps, aps        calculated from the vital signs and lab values of day 3
           surv2m, surv6m  the study's own survival model, calculated from baseline values; fitted to the outcome
           prg6m           the physician's six-month estimate: some 400 values are exactly the cube of the two-month
-                          one, that is, filled in by a formula. The two-month estimate stays in the table. It is an
+                          one, so presumably filled in by a formula. The two-month estimate stays in the table. It is an
                           opinion about the outcome, formed at baseline: drop it before asking whether subtypes that
                           were found without any prognosis differ in survival.
 Kept as outcomes: death, d.time, hospdead, slos, sfdm2, charges, totcst, and avtisst (treatment on days 3 to 25).
 Left out altogether:
           dzclass         a function of dzgroup
-          adlsc           adls and adlp with the gaps filled in by a regression
+          adlsc           adls and adlp made one, with the gaps filled in
           totmcst         a second costing: 38 % missing, with negative values
           hday            days in hospital before study entry: a count with a variance 19 times its mean and a
                           maximum of 148, which neither poisson nor gaussian describes. A negative binomial would.

@@ -7,12 +7,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
+from plurigp.arrays import Scalar
 from plurigp.encoder import kl_x, spread
 from plurigp.gp.sparse import Posterior, features, kl_u, moments
 from plurigp.likelihoods.blocks import Layout, expected_log_probs
 from plurigp.likelihoods.rules import Rule
 from plurigp.model import Model, encode
-from plurigp.types import Scalar
 
 
 @dataclass(frozen=True)

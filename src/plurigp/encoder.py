@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from plurigp.types import Scalar
+from plurigp.arrays import Scalar
 
 ENCODERS = ("masked", "paper", "free")
 

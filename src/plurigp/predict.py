@@ -11,6 +11,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Bool, Float
 
+from plurigp.arrays import Scalar
 from plurigp.data import Table
 from plurigp.encoder import Encoder, LatentNormal, kl_x
 from plurigp.gp.sparse import Posterior, features, moments
@@ -18,7 +19,6 @@ from plurigp.likelihoods import blocks
 from plurigp.likelihoods.blocks import Layout
 from plurigp.likelihoods.rules import Rule
 from plurigp.model import Model, encode
-from plurigp.types import Scalar
 
 SMALL, LARGE = 16, 512  # chunk sizes: two compilations serve one row and a million
 REFINE_STEPS, REFINE_RATE, REFINE_DRAWS = 150, 0.05, 8

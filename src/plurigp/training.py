@@ -11,16 +11,17 @@ import numpy as np
 import optax
 from jaxtyping import Array, Bool, Float, Int, Key
 
+from plurigp.arrays import Scalar
 from plurigp.bound import Batch, Bound, BoundSpec, Nudge, bound, no_nudge
 from plurigp.data import batches
 from plurigp.gp.sparse import Natural, Posterior, natural_step, posterior_of, posterior_of_root, prior
 from plurigp.model import Model
-from plurigp.types import Scalar
 
 ADAM = optax.scale_by_adam()
 WINDOW = 10  # epochs over which the bound is smoothed before a plateau is looked for
 COOLING = 0.2  # share of the epochs spent letting both step sizes fall to COOLED of their value
 COOLED = 0.03
+REFRESH = 4  # at most this many batches share one factorisation of q(v); never more than an epoch
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,7 @@ class State(NamedTuple):
 
     model: Model
     q: Natural | Root
+    now: Posterior | None  # q as mean and covariance at the last refresh; Adam on everything needs none
     adam: Any
     step: Int[Array, ""]
 
@@ -80,9 +82,9 @@ def start_state(model: Model, n_inducing: int, optimizer: str) -> State:
     dtype = model.gp.bias.dtype
     natural = prior(len(model.gp.bias), n_inducing, dtype)
     if optimizer == "natural":
-        return State(model, natural, ADAM.init(model), jnp.asarray(0))
+        return State(model, natural, posterior_of(natural), ADAM.init(model), jnp.asarray(0))
     q = Root(natural.lam, jnp.zeros_like(natural.Lam))
-    return State(model, q, ADAM.init((model, q)), jnp.asarray(0))
+    return State(model, q, None, ADAM.init((model, q)), jnp.asarray(0))
 
 
 def posterior(q: Natural | Root) -> Posterior:
@@ -105,7 +107,7 @@ def _adam(tree: Any, gradient: Any, adam: Any, rate: Scalar, weight: Scalar) -> 
 
 def natural_train_step(spec: BoundSpec, state: State, batch: Batch, key: Array, rates: Rates) -> tuple[State, Epoch]:
     """One gradient of the bound by (model, nudge): the model's part feeds Adam, the nudge's part q(v)."""
-    q = posterior_of(state.q)
+    q = state.now
 
     def objective(model: Model, nudge: Nudge) -> tuple[Scalar, tuple[Bound, Any]]:
         parts, trace = bound(spec, model, q, batch, key, nudge)
@@ -118,7 +120,7 @@ def natural_train_step(spec: BoundSpec, state: State, batch: Batch, key: Array, 
     )
     per_row = 1 / (batch.weight * len(batch.values))
     model, adam = _adam(state.model, slopes[0], state.adam, rates.learning, per_row)
-    return State(model, natural, adam, state.step + 1), Epoch(parts, trace.spread, trace.jitter)
+    return State(model, natural, state.now, adam, state.step + 1), Epoch(parts, trace.spread, trace.jitter)
 
 
 def adam_train_step(spec: BoundSpec, state: State, batch: Batch, key: Array, rates: Rates) -> tuple[State, Epoch]:
@@ -132,7 +134,7 @@ def adam_train_step(spec: BoundSpec, state: State, batch: Batch, key: Array, rat
     slopes, (parts, trace) = jax.grad(objective, has_aux=True)((state.model, state.q))
     per_row = 1 / (batch.weight * len(batch.values))
     (model, q), adam = _adam((state.model, state.q), slopes, state.adam, rates.learning, per_row)
-    return State(model, q, adam, state.step + 1), Epoch(parts, trace.spread, trace.jitter)
+    return State(model, q, None, adam, state.step + 1), Epoch(parts, trace.spread, trace.jitter)
 
 
 def batch_of(data: Data, rows: Int[Array, " B"], real: Bool[Array, " B"], n_batches: int) -> Batch:
@@ -153,8 +155,12 @@ def run_epoch(
 ) -> tuple[State, Epoch]:
     """One pass over all batches, compiled once per spec and shape."""
     train_step = natural_train_step if isinstance(state.q, Natural) else adam_train_step
+    refresh = min(REFRESH, len(rows))
 
     def body(state: State, rows_real: tuple[Array, Array]) -> tuple[State, Epoch]:
+        if isinstance(state.q, Natural):
+            due = state.step % refresh == 0
+            state = state._replace(now=jax.lax.cond(due, posterior_of, lambda _: state.now, state.q))
         batch = batch_of(data, *rows_real, len(rows))
         return train_step(spec, state, batch, jax.random.fold_in(key, state.step), rates)
 

@@ -1,15 +1,10 @@
-"""What every layer shares: the axis letters, the array aliases and the error for bad data.
+"""What every layer shares and nothing heavy: the axis letters and the error for bad data.
 
 Axes: N rows, D columns, V value slots, Q latent dimensions, M inducing points, P functions in all,
 C columns of one block, H functions per column, W value slots per column, J quadrature points,
-B rows of a batch, E encoder features.
+B rows of a batch, S draws times rows, E encoder features, R numbers that a prediction averages,
+T entries of a packed symmetric matrix.
 """
-
-from jaxtyping import Array, Bool, Float
-
-Scalar = Float[Array, ""]
-Values = Float[Array, "B V"]
-Seen = Bool[Array, "B D"]
 
 
 class DataError(ValueError):

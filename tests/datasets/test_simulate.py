@@ -6,6 +6,7 @@ import pytest
 from scipy import stats
 from scipy.special import expit, log_softmax, ndtr
 
+from plurigp.data.table import Coder
 from plurigp.datasets import simulate
 from plurigp.datasets.simulate import COLUMNS
 from plurigp.types import DataError
@@ -31,7 +32,7 @@ def column_log_prob(simulation, name, f):
 
 def posterior_mean(simulation, names):
     """E[x | seen cells of these columns] on a grid, the true functions being known."""
-    axis = np.linspace(-3.5, 3.5, 41)
+    axis = np.linspace(-3.5, 3.5, 29)
     grid = np.stack(np.meshgrid(axis, axis), -1).reshape(-1, 2)
     f, total = simulation.functions(grid), -0.5 * (grid**2).sum(1)[None]
     for j, name in enumerate(simulation.truth):
@@ -57,6 +58,12 @@ def test_parts_fit_together():
     assert [c.name for c in s.schema.columns] == list(s.table) == list(s.theta) == list(s.function_slices)
     assert [c.dtype for c in s.schema.columns] == [str(d) for d in s.table.dtypes] == [str(d) for d in s.truth.dtypes]
     assert list(s.function_slices.values())[-1].stop == s.f.shape[1]
+
+
+def test_data_layer_takes_it():
+    s = simulate(300)
+    coded = Coder.fit(s.table, s.schema).table(s.table)
+    np.testing.assert_array_equal(coded.seen, ~s.hidden)
 
 
 def test_x_is_standard_normal_and_gaps_have_their_share():
@@ -112,7 +119,7 @@ def test_default_table_is_informative_about_x(seed):
 
 def test_every_kind_alone_says_something_about_x():
     for kind in COLUMNS:
-        s = simulate(150, columns={kind: 12}, random_state=3)
+        s = simulate(80, columns={kind: 12}, random_state=3)
         assert r2(s.x, posterior_mean(s, set(s.truth))) > 0.25, kind
 
 

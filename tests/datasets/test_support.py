@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from plurigp.data.table import Coder
 from plurigp.datasets import load_support
 from plurigp.datasets.support import died_within
 from plurigp.datasets.support_columns import BASELINE, FIELDS, OUTCOMES, SCORES
@@ -38,6 +39,12 @@ def test_schema_describes_the_table(support):
             assert set(seen) == set(range(8))
         if column.kind == "beta":
             assert seen.between(0, 1).all()
+
+
+def test_data_layer_takes_it(support):
+    coded = Coder.fit(support.table, support.schema).table(support.table)
+    np.testing.assert_array_equal(coded.seen, support.table.notna())
+    assert np.isfinite(coded.values).all()
 
 
 def test_gaps_are_still_there(support):

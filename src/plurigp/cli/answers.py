@@ -38,9 +38,11 @@ def run_impute(model_dir: Path, path: Path, out: Path, spreadsheet_safe: bool, f
     check_table(out, force)
     model, frame = _load(model_dir), _read(path)
     used = [column.name for column in model.schema_.used]
-    rows = as_fitted(model, frame, path)
     with about(path):
-        filled = frame.assign(**{name: column for name, column in model.impute(rows)[used].items()})
+        answer = model.impute(as_fitted(model, frame, path))
+    filled = frame.copy()
+    for name in used:
+        filled[name] = answer[name]
     as_text = not any(file.name.lower().endswith((".parquet", ".pq")) for file in (path, out))
     write_table(filled_text(path, frame, filled) if as_text else filled, out, spreadsheet_safe)
     n_filled = int((frame[used].isna() & filled[used].notna()).to_numpy().sum())

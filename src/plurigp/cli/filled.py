@@ -18,18 +18,19 @@ def filled_text(path: Path, frame: "pd.DataFrame", filled: "pd.DataFrame") -> "p
     text.columns = frame.columns
     for place in range(frame.shape[1]):
         was, now = frame.iloc[:, place], filled.iloc[:, place]
-        gaps = (was.isna() & now.notna()).to_numpy()
+        seen = was.notna().to_numpy()
+        gaps = ~seen & now.notna().to_numpy()
         if gaps.any():
             column = text.iloc[:, place].to_numpy(dtype=object, copy=True)
-            column[gaps] = spelled(now[gaps], was[~gaps], column[~gaps].tolist())
+            column[gaps] = spelled(now[gaps].tolist(), was[seen].tolist(), column[seen].tolist())
             text.isetitem(place, column)
     return text
 
 
-def spelled(values: "pd.Series", seen: "pd.Series", texts: list[str]) -> list[str]:
+def spelled(values: list, seen: list, texts: list[str]) -> list[str]:
     """Each value as the column itself spells it: 3 rather than 3.0 among whole numbers, true rather than True."""
     known = {value: text for value, text in zip(seen, texts, strict=True) if isinstance(value, bool)}
-    whole = all(text.strip().lstrip("+-").isdigit() for value, text in zip(seen, texts, strict=True) if value == value)
+    whole = all(text.strip().lstrip("+-").isdigit() for text in texts)
     return [known.get(value) or _spell(value, whole) for value in values]
 
 

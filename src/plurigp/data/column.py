@@ -1,8 +1,9 @@
 """Column: what is known of one column of a table, and the check of what people declare about it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 
@@ -10,7 +11,6 @@ from plurigp.data.wording import at, listing, nearest, show
 from plurigp.types import DataError
 
 ASIDE = "aside"
-FIELDS = ("kind", "reason", "levels", "trials", "bounds")
 Level = str | bool | int | float
 
 
@@ -19,38 +19,38 @@ class Column:
     """One column: its kind, why, and what that kind needs to know."""
 
     name: str
-    kind: str
-    reason: str = ""
-    levels: tuple[Level, ...] = ()
-    trials: int | str | None = None
-    bounds: tuple[float, float] | None = None
-    dtype: str = "float64"
+    kind: str  # a name in KINDS, or ASIDE
+    reason: str = ""  # why this kind, in plain words
+    levels: tuple[Level, ...] = ()  # raw values in coding order; bernoulli: (no, yes)
+    trials: int | str | None = None  # binomial: the number, or the column that holds it
+    bounds: tuple[float, float] | None = None  # beta: the raw range; None = (0, 1)
+    dtype: str = "float64"  # the input's dtype, as pandas spells it
 
 
-def checked_fields(name: object, given: Mapping) -> dict[str, object]:
-    """The declared fields of a column in the types `Column` holds; anything else is an error."""
+def checked_settings(name: object, given: Mapping) -> dict[str, Any]:
+    """The declared settings of a column in the types `Column` holds; anything else is an error."""
     for key in given:
-        if key not in FIELDS:
-            raise DataError(f"{at(name)}: unknown setting {show(key)}; known: {listing(FIELDS)}.{nearest(key, FIELDS)}")
-    checks = {"kind": _text, "reason": _text, "levels": _levels, "trials": _trials, "bounds": _bounds}
-    return {key: checks[key](name, key, value) for key, value in given.items()}
+        if key not in _CHECKS:
+            known = listing(_CHECKS)
+            raise DataError(f"{at(name)}: unknown setting {show(key)}; known: {known}.{nearest(key, _CHECKS)}")
+    return {key: _CHECKS[key](name, key, value) for key, value in given.items()}
 
 
 def _text(name: object, key: str, value: object) -> str:
     if not isinstance(value, str):
-        raise DataError(f"{at(name)}: {key} must be text, not {show(value)}.")
+        raise DataError(f"{at(name)}: {key} must be text, not {show(value)}; put it in quotes.")
     return value
 
 
 def _levels(name: object, key: str, value: object) -> tuple[Level, ...]:
     if isinstance(value, str) or not isinstance(value, Sequence | np.ndarray):
-        raise DataError(f"{at(name)}: levels must be a list, not {show(value)}.")
+        raise DataError(f"{at(name)}: levels must be a list, not {show(value)}; write levels = [...].")
     levels = tuple(v.item() if isinstance(v, np.generic) else v for v in value)
     for level in levels:
-        if not isinstance(level, Level) or level != level or level in (float("inf"), float("-inf")):
+        if not isinstance(level, Level) or (isinstance(level, float) and not np.isfinite(level)):
             raise DataError(f"{at(name)}: a level must be text, true/false or a finite number, not {show(level)}.")
     if len(set(levels)) < len(levels):
-        raise DataError(f"{at(name)}: the levels name one value twice ({listing(levels)}); name each once.")
+        raise DataError(f"{at(name)}: the levels hold one value twice ({listing(map(show, levels))}); name each once.")
     return levels
 
 
@@ -66,6 +66,15 @@ def _bounds(name: object, key: str, value: object) -> tuple[float, float] | None
     if value is None:
         return None
     pair = list(value) if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str) else []
-    if len(pair) != 2 or not all(isinstance(v, Real) and np.isfinite(v) for v in pair) or not pair[0] < pair[1]:
+    if len(pair) != 2 or not all(isinstance(v, Real) and np.isfinite(float(v)) for v in pair) or not pair[0] < pair[1]:
         raise DataError(f"{at(name)}: bounds must be two numbers, the lower one first, not {show(value)}.")
     return float(pair[0]), float(pair[1])
+
+
+_CHECKS: dict[str, Callable[[object, str, object], Any]] = {
+    "kind": _text,
+    "reason": _text,
+    "levels": _levels,
+    "trials": _trials,
+    "bounds": _bounds,
+}

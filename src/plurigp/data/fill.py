@@ -1,95 +1,91 @@
 """Puts point values into the gaps of a column without touching its observed cells or its dtype."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 from pandas.api import types as pdt
 
-from plurigp.data.cells import category_levels, plain_level, spell
+from plurigp.data.cells import plain_level, spell
+from plurigp.data.column import Column
 
 
 def fill_gaps(series: pd.Series, gaps: np.ndarray, raw: pd.Series) -> pd.Series:
     """The series with raw[gaps] in its gaps; its dtype is kept wherever that dtype can hold the values."""
-    places = np.flatnonzero(gaps & raw.notna().to_numpy())
+    places = np.flatnonzero(gaps & raw.notna().to_numpy(dtype=bool))
     if len(places) == 0:
         return series
     values = raw.iloc[places].to_numpy(dtype=object)
-    if isinstance(series.dtype, pd.CategoricalDtype):
-        return _fill_category(series, places, values)
+    if isinstance(series.dtype, pd.SparseDtype):
+        series = pd.Series(np.asarray(series), index=series.index, name=series.name)
     filled = series.copy()
     try:
-        filled.iloc[places] = fitted(values, series)
-    except (TypeError, ValueError, OverflowError):
-        filled = series.astype(object)
-        filled.iloc[places] = values
-    return filled
-
-
-def fitted(values: np.ndarray, series: pd.Series) -> object:
-    """The values in the form that the series' dtype takes."""
-    dtype = series.dtype
-    if pdt.is_bool_dtype(dtype):
-        return [bool(value) for value in values]
-    if pdt.is_integer_dtype(dtype):
-        limits = np.iinfo(getattr(dtype, "numpy_dtype", dtype))
-        return [int(min(max(round(value), limits.min), limits.max)) for value in values]
-    if pdt.is_float_dtype(dtype):
-        limit = np.finfo(getattr(dtype, "numpy_dtype", dtype)).max
-        return np.clip(values.astype(np.float64), -float(limit), float(limit))
-    if isinstance(dtype, pd.StringDtype):
-        return _spelled(values, series.dropna())
-    if dtype == object:
-        return _like_objects(values, series)
-    return values
-
-
-def _spelled(values: np.ndarray, seen: pd.Series) -> list[str]:
-    """Text: levels as they are, numbers to six digits, whole where the column's own numbers are whole."""
-    if all(isinstance(value, str) for value in values):
-        return list(values)
-    whole = not seen.astype(str).str.contains(".", regex=False).any()
-    return [spell(round(value) if whole else float(f"{value:.6g}")) for value in values]
-
-
-def _like_objects(values: np.ndarray, series: pd.Series) -> np.ndarray:
-    """Whole numbers among whole numbers, text among text; else the values as they are."""
-    what = pdt.infer_dtype(series, skipna=True)
-    filling = np.empty(len(values), dtype=object)
-    if what == "string":
-        filling[:] = _spelled(values, series.dropna())
-    elif what == "integer":
-        filling[:] = [int(round(value)) for value in values]
-    elif what == "boolean":
-        filling[:] = [bool(value) for value in values]
-    else:
-        filling[:] = values
-    return filling
-
-
-def _fill_category(series: pd.Series, places: np.ndarray, values: np.ndarray) -> pd.Series:
-    """By place among the categories; a value that is no category makes the column a plain one."""
-    known = {level: code for code, level in enumerate(category_levels(series.cat.categories))}
-    codes = [known.get(plain_level(value), -1) for value in values]
-    if min(codes) < 0:
+        filled.iloc[places] = _fitting(values, series)
+    except (TypeError, ValueError, OverflowError):  # a dtype that cannot hold them: hand back plain objects
         filled = series.astype(object)
         filled.iloc[places] = values
         return filled.infer_objects()
-    filled = series.copy()
-    filled.iloc[places] = series.cat.categories[codes]
     return filled
 
 
-def in_dtype(raw: pd.Series, dtype: str) -> pd.Series:
+def in_dtype(raw: pd.Series, column: Column) -> pd.Series:
     """A whole column of raw values in the dtype it had at fit, where that is possible."""
-    if dtype == "category":
-        return raw.astype("category")
-    try:
-        target = pd.Series([], dtype=dtype)
-        gaps = raw.isna().to_numpy()
-        if gaps.any() and not pdt.is_extension_array_dtype(target.dtype) and not pdt.is_float_dtype(target.dtype):
-            return raw
-        empty = pd.Series([None] * len(raw), dtype=dtype if gaps.any() or pdt.is_extension_array_dtype(target.dtype) else object)
-    except (TypeError, ValueError):
+    if raw.isna().any():
         return raw
-    del empty
-    values = fitted(raw.to_numpy(dtype=object), target) if not gaps.any() else raw
-    return pd.Series(values, dtype=dtype, name=raw.name, index=raw.index)
+    if column.dtype == "category":
+        return raw.astype(pd.CategoricalDtype(list(column.levels) or None))
+    try:
+        values = _fitting(raw.to_numpy(dtype=object), pd.Series([], dtype=column.dtype))
+        return pd.Series(values, dtype=column.dtype, name=raw.name, index=raw.index)
+    except (TypeError, ValueError, OverflowError):
+        return raw
+
+
+def _fitting(values: np.ndarray, series: pd.Series) -> Any:
+    """The values in the form that the series' dtype takes; ValueError where there is none."""
+    dtype: Any = series.dtype
+    if isinstance(dtype, pd.CategoricalDtype):
+        return _categories(values, dtype.categories)
+    what = pdt.infer_dtype(series, skipna=True) if pdt.is_object_dtype(dtype) else ""
+    if pdt.is_bool_dtype(dtype) or what == "boolean":
+        return _objects([bool(value) for value in values])
+    if pdt.is_integer_dtype(dtype) or what == "integer":
+        return _objects(_integers(values, dtype))
+    if pdt.is_float_dtype(dtype):
+        limit = float(np.finfo(getattr(dtype, "numpy_dtype", dtype)).max)
+        return np.clip(values.astype(np.float64), -limit, limit)
+    if pdt.is_string_dtype(dtype) and what in ("", "string"):
+        return _objects(_spelled(values, series))
+    return _objects(values)
+
+
+def _objects(values: Any) -> np.ndarray:
+    filling = np.empty(len(values), dtype=object)
+    filling[:] = values
+    return filling
+
+
+def _integers(values: np.ndarray, dtype: Any) -> list[int]:
+    """Rounded, and kept within what the dtype can hold."""
+    if pdt.is_object_dtype(dtype):
+        return [round(float(value)) for value in values]
+    limits = np.iinfo(getattr(dtype, "numpy_dtype", dtype))
+    return [min(max(round(float(value)), int(limits.min)), int(limits.max)) for value in values]
+
+
+def _spelled(values: np.ndarray, series: pd.Series) -> list[str]:
+    """Levels as they are spelled; numbers to six digits, whole where the column's own numbers are whole."""
+    if not all(isinstance(value, float) for value in values):
+        return [spell(value) for value in values]
+    seen = series.dropna().astype(str)
+    whole = len(seen) > 0 and not seen.str.contains(".", regex=False).any()
+    return [spell(round(value) if whole else float(f"{value:.6g}")) for value in values]
+
+
+def _categories(values: np.ndarray, categories: pd.Index) -> pd.Index:
+    """The categories that the values are; ValueError if one is none of them."""
+    known = {plain_level(category): code for code, category in enumerate(categories.tolist())}
+    codes = [known.get(plain_level(value), -1) for value in values]
+    if -1 in codes:
+        raise ValueError("not a category")
+    return categories[codes]

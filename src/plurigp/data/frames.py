@@ -1,12 +1,13 @@
 """Tables of every make (pandas, polars, NumPy, lists, dicts) as one pandas frame with checked names."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from plurigp.data.wording import listing, show
+from plurigp.data.wording import at, show
 from plurigp.types import DataError
 
 
@@ -27,7 +28,7 @@ def _frame(X: object, feature_names: Sequence[str] | None) -> pd.DataFrame:
     if isinstance(X, pd.DataFrame):
         return X
     if hasattr(X, "tocsr") or hasattr(X, "tocoo"):
-        raise TypeError("Sparse data was passed, but dense data is required. Use X.toarray() to convert a sparse matrix.")
+        raise TypeError("Sparse data was passed, but dense data is required; convert it with X.toarray().")
     module = type(X).__module__.split(".")[0]
     if module == "polars":
         return _from_polars(X)
@@ -44,14 +45,15 @@ def _frame(X: object, feature_names: Sequence[str] | None) -> pd.DataFrame:
 
 def named(frame: pd.DataFrame, source: str = "the table") -> pd.DataFrame:
     """The frame with its names as text; an empty name or one used twice is an error."""
-    names = [str(name) for name in frame.columns]
-    for place, (label, name) in enumerate(zip(frame.columns, names, strict=True)):
-        if not name.strip() or label is None or (isinstance(label, float) and np.isnan(label)):
-            raise DataError(f"{source}: column {place + 1} has no name; give it one (or write the file without row labels).")
+    labels: list[Any] = frame.columns.tolist()
+    names = [str(label) for label in labels]
+    for place, (label, name) in enumerate(zip(labels, names, strict=True)):
+        if not name.strip() or label is None or label != label:
+            raise DataError(f"{source}: column {place + 1} has no name; name it, or leave row labels out.")
     twice = [name for name, n in Counter(names).items() if n > 1]
     if twice:
-        raise DataError(f"{source}: column name {show(twice[0], 80)} occurs more than once; rename one of the columns.")
-    return frame if names == list(frame.columns) else frame.set_axis(names, axis=1)
+        raise DataError(f"{source}: the name of {at(twice[0])} occurs more than once; rename one of them.")
+    return frame if names == labels else frame.set_axis(names, axis=1)
 
 
 def _from_array(array: np.ndarray, feature_names: Sequence[str] | None) -> pd.DataFrame:
@@ -67,7 +69,7 @@ def _from_array(array: np.ndarray, feature_names: Sequence[str] | None) -> pd.Da
         raise DataError("Complex data not supported; pass real and imaginary parts as columns.")
     names = [f"x{i}" for i in range(array.shape[1])] if feature_names is None else [str(n) for n in feature_names]
     if len(names) != array.shape[1]:
-        raise DataError(f"{len(names)} names for {array.shape[1]} columns ({listing(names)}); give one name per column.")
+        raise DataError(f"{len(names)} names for {array.shape[1]} columns; give one name per column.")
     frame = pd.DataFrame(array, columns=names)
     return frame.infer_objects() if array.dtype == object else frame
 
@@ -90,13 +92,14 @@ def _from_lists(rows: Sequence, feature_names: Sequence[str] | None) -> pd.DataF
 
 
 def _from_dict(columns: Mapping) -> pd.DataFrame:
-    sizes = {name: len(cells) for name, cells in columns.items() if hasattr(cells, "__len__") and not isinstance(cells, str)}
+    sizes = {name: len(cells) for name, cells in columns.items() if isinstance(cells, Sized) and type(cells) is not str}
     if len(sizes) < len(columns):
         name = next(name for name in columns if name not in sizes)
-        raise DataError(f"column {show(name)}: expected a list of cells, got one value; wrap it in a list.")
+        raise DataError(f"{at(name)}: expected a list of cells, got one value; wrap it in a list.")
     for name, size in sizes.items():
         if size != next(iter(sizes.values())):
-            raise DataError(f"column {show(name)} has {size} cells where the first has {next(iter(sizes.values()))}.")
+            first = next(iter(sizes.values()))
+            raise DataError(f"{at(name)}: {size} cells where the first column has {first}; make all equally long.")
     return pd.DataFrame({name: _one(cells) for name, cells in columns.items()})
 
 
@@ -116,7 +119,7 @@ def _from_polars(X: object) -> pd.DataFrame:
     return pd.DataFrame({name: pd.Series(_polars_column(X[name]), index=index) for name in X.columns}, index=index)
 
 
-def _polars_column(series):  # type: ignore[no-untyped-def]  # polars is optional, its types are not at hand
+def _polars_column(series: Any) -> Any:
     """One polars column without going through pyarrow: nulls stay nulls, integers stay integers."""
     import polars as pl
 
@@ -130,7 +133,7 @@ def _polars_column(series):  # type: ignore[no-untyped-def]  # polars is optiona
         return pd.arrays.IntegerArray(series.fill_null(0).to_numpy().copy(), gaps.copy())
     if dtype.is_decimal():
         return series.cast(pl.Float64).to_numpy()
-    if dtype.is_float() or dtype.is_temporal() and dtype != pl.Time:
+    if dtype.is_float() or (dtype.is_temporal() and dtype != pl.Time):
         return series.to_numpy()
     if dtype == pl.String:
         return pd.array(series.to_list(), dtype="str")

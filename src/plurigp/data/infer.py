@@ -7,19 +7,29 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from plurigp.data.cells import Cells, as_numbers, cells_of, distinct_levels, first_row, spells_numbers, texts_to_numbers
-from plurigp.data.column import ASIDE, Column
+from plurigp.data.cells import (
+    Cells,
+    as_numbers,
+    cells_of,
+    distinct_levels,
+    first_row,
+    level_numbers,
+    spells_numbers,
+)
+from plurigp.data.column import ASIDE, Column, Level
 from plurigp.data.frames import to_frame
-from plurigp.data.kinds import kind_of, two_levels
-from plurigp.data.schema import Schema, changed, declaration, known_names, load_schema, trials_aside
-from plurigp.data.wording import amount, listing, show
+from plurigp.data.kinds import read_column, settled
+from plurigp.data.levels import two_levels
+from plurigp.data.schema import Schema, changed, check_names, declaration, load_schema, trials_aside
+from plurigp.data.wording import amount, bare, file_name, listing, show
 from plurigp.types import DataError
 
 MOST_LEVELS = 50  # more than this many levels are not one categorical column unless declared so
 SMALL_COUNT = 50
 ID_ROWS = 20  # an unbroken rise of whole numbers is an id only in tables of at least this many rows
 
-_ID_NAME = re.compile(r"(?:^|[^a-z])(?:id|ids|no|nr|num|number|nbr|sno|index|idx|key|mrn|uuid|guid|row|unnamed: \d+)$", re.I)
+_ID_WORDS = "id|ids|no|nr|num|number|nbr|sno|index|idx|key|mrn|uuid|guid|row"
+_ID_NAME = re.compile(rf"(?:^|[^a-z])(?:{_ID_WORDS}|unnamed: \d+)$", re.I)
 _ID_CAMEL = re.compile(r"[a-z](?:Id|ID|No|Nr)$")
 _PERCENT_NAME = re.compile(r"%|percent|pct", re.I)
 _MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
@@ -37,47 +47,44 @@ Overrides = Mapping | Schema | str | os.PathLike | None
 
 
 def infer_schema(frame: object, overrides: Overrides = None) -> Schema:
-    """A kind and its reason for every column; what is declared in `overrides` is checked and wins."""
+    """A kind and its reason for every column; what is declared in `overrides` wins and is checked against the cells."""
     table = to_frame(frame)
-    changes = _changes(overrides)
-    known_names(changes, tuple(table.columns))
-    columns = tuple(_column(table[name], changes.get(name)) for name in table.columns)
-    return Schema(trials_aside(columns))
+    changes, source = _changes(overrides)
+    check_names(changes, tuple(table.columns), source)
+    columns = trials_aside(tuple(_column(table[name], changes.get(name)) for name in table.columns))
+    for column in columns:
+        if column.name in changes and column.kind != ASIDE:
+            read_column(column, cells_of(table[column.name]), table)
+    return Schema(columns)
 
 
-def _changes(overrides: Overrides) -> Mapping:
-    """Overrides in any of their forms as {name: declaration}."""
+def _changes(overrides: object) -> tuple[Mapping, str]:
+    """Overrides in any of their forms as {name: declaration}, and what to call them in errors."""
     if overrides is None:
-        return {}
+        return {}, ""
     if isinstance(overrides, str | os.PathLike):
-        overrides = load_schema(overrides)
+        return {column.name: column for column in load_schema(overrides)}, file_name(overrides)
     if isinstance(overrides, Schema):
-        return {column.name: column for column in overrides}
-    if not isinstance(overrides, Mapping):
-        raise DataError(f"a schema is a mapping, a Schema or the path of a TOML file, not {show(type(overrides).__name__)}.")
-    return overrides
+        return {column.name: column for column in overrides}, "the schema"
+    if isinstance(overrides, Mapping):
+        return overrides, "the schema"
+    given = show(type(overrides).__name__)
+    raise DataError(f"a schema is a mapping, a Schema or the path of a TOML file, not {given}; pass one of these.")
 
 
 def _column(series: pd.Series, change: object) -> Column:
+    """One column, guessed or as declared."""
     name = str(series.name)
-    dtype = str(series.dtype)
-    if change is None:
-        kind, reason, levels = _guess(name, cells_of(series, name))
-        return Column(name, kind, reason, levels, dtype=dtype)
-    given = declaration(name, change)
-    start = Column(name, str(given["kind"]), dtype=dtype) if "kind" in given else _column(series, None)
-    column = changed(start, given)
-    return column if column.kind == ASIDE else settled(column, cells_of(series, name))
+    given = {} if change is None else declaration(name, change)
+    if "kind" in given:
+        column = changed(Column(name, given["kind"], dtype=str(series.dtype)), given)
+        return column if column.kind == ASIDE else settled(column, cells_of(series))
+    kind, reason, levels = _guess(name, cells_of(series))
+    column = Column(name, kind, reason, levels, dtype=str(series.dtype))
+    return changed(column, given) if given else column
 
 
-def settled(column: Column, cells: Cells) -> Column:
-    """A declared column completed and checked against its cells; with no cell observed it is set aside."""
-    if not cells.seen.any():
-        return Column(column.name, ASIDE, "no observed cell", dtype=column.dtype)
-    return kind_of(column).settle(column, cells)
-
-
-Guess = tuple[str, str, tuple]
+Guess = tuple[str, str, tuple[Level, ...]]
 
 
 def _guess(name: str, cells: Cells) -> Guess:
@@ -85,81 +92,69 @@ def _guess(name: str, cells: Cells) -> Guess:
     if not cells.seen.any():
         return ASIDE, "no observed cell", ()
     if cells.form == "date":
-        return ASIDE, "dates or times; turn them into a number (days since a start) to use them", ()
+        return ASIDE, "dates or times; to use them, turn them into a number such as days since a start", ()
     if cells.form == "number":
-        as_numbers(cells, name)
+        as_numbers(cells, name)  # infinities and sentinels stop here
     found = distinct_levels(cells)
     n_seen = int(cells.seen.sum())
     if len(found) == 1:
         return ASIDE, "constant: the same value in every observed cell", ()
-    if cells.form == "bool" or _two_valued(cells, found, n_seen):
+    if _two_valued(cells, found, n_seen):
         levels = two_levels(found, cells.ordered)
-        return "bernoulli", f"two values: {listing(_plain(levels))}", levels
-    if cells.category or cells.form == "text" and not spells_numbers(cells):
-        return _guess_text(name, cells, found, n_seen)
-    prefix = "numbers stored as text; " if cells.form == "text" else ""
+        return "bernoulli", f"two values: {listing(map(bare, levels))}", levels
+    if cells.category or (cells.form == "text" and not spells_numbers(cells)):
+        return _guess_text(cells, found, n_seen)
+    prefix = "numbers stored as text: " if cells.form == "text" else ""
     kind, reason = _guess_numbers(name, as_numbers(cells, name)[cells.seen], len(cells.seen))
     return kind, prefix + reason, ()
 
 
-def _two_valued(cells: Cells, found: list, n_seen: int) -> bool:
+def _two_valued(cells: Cells, found: list[Level], n_seen: int) -> bool:
     """Two values; two lone numbers that are not 0 and 1 say too little to be called a yes/no column."""
-    return len(found) == 2 and (n_seen > 2 or cells.form == "text" or found == [0, 1])
+    return len(found) == 2 and (n_seen > 2 or cells.form != "number" or found == [0, 1])
 
 
-def _plain(levels: tuple) -> list:
-    return [_Bare(level) for level in levels]
-
-
-class _Bare:
-    """A level shown without quotes where quotes would only be noise."""
-
-    def __init__(self, level: object) -> None:
-        self.level = level
-
-    def __repr__(self) -> str:
-        text = str(self.level)
-        return text if text.isprintable() and text.strip() == text else repr(self.level)
-
-
-def _guess_text(name: str, cells: Cells, found: list, n_seen: int) -> Guess:
-    """Levels, ids, dates or free text."""
+def _guess_text(cells: Cells, found: list[Level], n_seen: int) -> Guess:
+    """Levels, or one of the things that text can be and the model cannot use."""
     if _all_match(_DATE, found):
-        return ASIDE, "dates written as text; turn them into a number (days since a start) to use them", ()
-    few = len(found) <= MOST_LEVELS and len(found) < max(n_seen, 2)
-    if few and (cells.category or len(found) <= n_seen / 2 + 1):
+        return ASIDE, "dates written as text; to use them, turn them into a number such as days since a start", ()
+    repeated = len(found) < n_seen and (cells.category or len(found) <= n_seen / 2 + 1)
+    if repeated and len(found) <= MOST_LEVELS:
         order = "; their order is not used yet" if cells.ordered else ""
-        return "categorical", f"{len(found)} levels: {listing(_plain(tuple(found)), 5)}{order}", tuple(found)
+        return "categorical", f"{len(found)} levels: {listing(map(bare, found), 5)}{order}", tuple(found)
+    return ASIDE, _unusable(cells, found, n_seen), ()
+
+
+def _unusable(cells: Cells, found: list[Level], n_seen: int) -> str:
+    """Why a column of many texts is set aside, and what would make it usable."""
     if _all_match(_COMMA, found):
-        return ASIDE, "numbers with a decimal comma; write them with a point to use them", ()
+        return "numbers with a decimal comma; to use them, write a point"
     if _all_match(_PERCENT, found):
-        return ASIDE, "numbers with a % sign; remove it and declare the column beta with bounds = [0, 100]", ()
+        return "numbers with a % sign; to use them, remove it and declare the column beta with bounds = [0, 100]"
     stray = _stray_text(cells)
     if stray:
-        return ASIDE, stray, ()
+        return stray
     if len(found) == n_seen and not any(" " in str(text).strip() for text in found):
-        return ASIDE, "ids: a different text in every row", ()
-    if cells.category:
-        return ASIDE, f"{len(found)} levels, more than {MOST_LEVELS}; declare it categorical to use it", ()
-    return ASIDE, f"free text: {len(found)} different texts in {n_seen} cells; declare it categorical to use it", ()
+        return "ids: a different value in every row"
+    if len(found) <= n_seen / 5:
+        return f"{len(found)} levels, more than {MOST_LEVELS}; to use it, declare it categorical"
+    return f"free text: {len(found)} different texts in {n_seen} cells; to use it, declare it categorical"
 
 
-def _all_match(pattern: re.Pattern, found: list) -> bool:
+def _all_match(pattern: re.Pattern, found: list[Level]) -> bool:
     return all(isinstance(text, str) and pattern.fullmatch(text) for text in found)
 
 
 def _stray_text(cells: Cells) -> str:
     """Says where the first text stands when most cells are numbers."""
-    is_text = np.isnan(texts_to_numbers(cells.distinct))
-    counts = np.bincount(cells.codes[cells.seen], minlength=len(is_text))
+    is_text = np.isnan(level_numbers(cells.distinct))
+    counts = np.bincount(np.asarray(cells.codes)[cells.seen], minlength=len(is_text))
     n_text = int(counts[is_text].sum())
-    if n_text > 0.2 * counts.sum():
+    if n_text == 0 or n_text > 0.2 * counts.sum():
         return ""
     code = int(np.argmax(is_text))
-    return (
-        f"numbers, but {n_text} cells hold text (the first, {show(cells.distinct[code])}, in row {first_row(cells, code)}); "
-        "correct them or make them gaps, then it can be used"
-    )
+    first = f"the first, {show(cells.distinct[code])}, in row {first_row(cells, code)}"
+    return f"mostly numbers, but {n_text} cells hold other text ({first}); to use it, correct them or make them gaps"
 
 
 def _guess_numbers(name: str, numbers: np.ndarray, n_rows: int) -> tuple[str, str]:
@@ -171,9 +166,9 @@ def _guess_numbers(name: str, numbers: np.ndarray, n_rows: int) -> tuple[str, st
     if whole and _is_id(name, numbers, n_distinct, n_rows):
         return ASIDE, "ids: whole numbers that only name the row"
     if whole:
-        codes = '; if they are codes, declare it "categorical"' if n_distinct <= 10 else ""
+        codes = '; if they are codes, declare it "categorical"' if n_distinct <= 10 or _names_ids(name) else ""
         if _is_count(numbers, low, high):
-            return "poisson", f"whole numbers {span}, few and small{codes}"
+            return "poisson", f"whole numbers {span}, {'few and small' if n_distinct <= 10 else 'like counts'}{codes}"
         return "gaussian", f"whole numbers {span}{codes or _skew(numbers, low)}"
     if low >= 0 and high <= 1 and n_distinct >= min(10, len(numbers)):
         return "beta", f"numbers between 0 and 1, {n_distinct} different ones"
@@ -183,13 +178,16 @@ def _guess_numbers(name: str, numbers: np.ndarray, n_rows: int) -> tuple[str, st
 
 
 def _is_id(name: str, numbers: np.ndarray, n_distinct: int, n_rows: int) -> bool:
-    """Names of rows: nearly all different under a name like 'id', or different and rising without a break."""
-    named = bool(_ID_NAME.search(name.strip()) or _ID_CAMEL.search(name.strip()))
+    """Names of rows: mostly different under a name like 'id', or all different and steadily rising (or falling)."""
     if n_distinct == len(numbers) and len(numbers) >= 3:
         steps = np.diff(numbers)
-        rising = bool((steps > 0).all() or (steps < 0).all())
-        return named or (rising and n_rows >= ID_ROWS)
-    return named and n_distinct > max(100, 0.5 * len(numbers))
+        monotone = bool((steps > 0).all() or (steps < 0).all())
+        return _names_ids(name) or (monotone and n_rows >= ID_ROWS)
+    return _names_ids(name) and n_distinct > max(100, 0.5 * len(numbers))
+
+
+def _names_ids(name: str) -> bool:
+    return bool(_ID_NAME.search(name.strip()) or _ID_CAMEL.search(name.strip()))
 
 
 def _is_count(numbers: np.ndarray, low: float, high: float) -> bool:

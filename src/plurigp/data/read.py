@@ -4,152 +4,186 @@ import csv
 import gzip
 import io
 import os
-import re
 import zlib
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from pandas.api import types as pdt
 
+from plurigp.data.cells import level_number
 from plurigp.data.frames import named, to_frame
-from plurigp.data.wording import show
+from plurigp.data.wording import at, file_name, show
 from plurigp.types import DataError
 
 __all__ = ["GAPS", "read_table", "to_frame"]
 
 GAPS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", ".", "-", "?")
-SUFFIXES = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t", ".parquet": "", ".pq": ""}
-_PADDED = re.compile(rb'(?:^|[,\t\n\r])"?\s*[+-]?0[0-9]')
+SEPARATORS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
+PARQUET = (".parquet", ".pq")
 
 
 def read_table(path: str | os.PathLike) -> pd.DataFrame:
     """The table in a file, by its suffix; errors name the file, the line and the remedy."""
     place = Path(path)
-    source = show(str(path), 200)[1:-1]
-    suffix = next((s for s in sorted(SUFFIXES, key=len, reverse=True) if place.name.lower().endswith(s)), None)
-    if place.is_dir():
-        raise DataError(f"{source}: is a folder, not a file; name the file in it.")
-    if not place.exists():
-        raise DataError(f"{source}: no such file; check the path.")
-    if suffix is None:
-        raise DataError(f"{source}: unknown suffix {show(place.suffix)}; known: {', '.join(SUFFIXES)}. Convert the file.")
-    frame = _read_text(place, suffix, source) if SUFFIXES[suffix] else _read_parquet(place, source)
+    source = file_name(path)
+    _check_file(place, source)
+    name = place.name.lower()
+    suffix = next((suffix for suffix in (*SEPARATORS, *PARQUET) if name.endswith(suffix)), "")
+    if not suffix:
+        known = ", ".join((*SEPARATORS, *PARQUET))
+        raise DataError(f"{source}: unknown suffix {show(place.suffix)}; known: {known}. Convert or rename the file.")
+    frame = _read_parquet(place, source) if suffix in PARQUET else _read_text(place, suffix, source)
     if len(frame) == 0:
-        raise DataError(f"{source}: has a header but no rows; add rows.")
+        raise DataError(f"{source}: there are column names but no rows; add rows.")
     return named(frame, source)
 
 
-def _read_parquet(path: Path, source: str) -> pd.DataFrame:
+def _check_file(place: Path, source: str) -> None:
     try:
-        import pyarrow.parquet  # noqa: F401  # only to say clearly that it is missing
-    except ImportError:
-        raise DataError(f"{source}: Parquet files need pyarrow; install it with: pip install plurigp[parquet].") from None
-    try:
-        return pd.read_parquet(path, engine="pyarrow")
-    except (OSError, ValueError, TypeError, KeyError, RuntimeError) as error:
-        why = show(str(error).split("\n")[0], 80)
-        raise DataError(f"{source}: not a readable Parquet file ({why}); write it again.") from None
+        found, folder = place.exists(), place.is_dir()
+    except (OSError, ValueError):  # a path that no file system takes
+        found, folder = False, False
+    if folder:
+        raise DataError(f"{source}: is a folder, not a file; name the file in it.")
+    if not found:
+        raise DataError(f"{source}: no such file; check the path.")
 
 
-def _read_text(path: Path, suffix: str, source: str) -> pd.DataFrame:
-    raw = _bytes(path, suffix.endswith(".gz"), source)
-    sep = SUFFIXES[suffix]
+def _read_parquet(place: Path, source: str) -> pd.DataFrame:
+    if find_spec("pyarrow") is None:
+        raise DataError(f"{source}: Parquet files need pyarrow; install it with pip install plurigp[parquet].")
+    try:
+        return pd.read_parquet(place, engine="pyarrow")
+    except (OSError, ValueError, TypeError, KeyError, RuntimeError) as error:  # what pyarrow's own errors inherit from
+        raise DataError(f"{source}: not a readable Parquet file ({show(str(error), 80)}); write it again.") from None
+
+
+def _read_text(place: Path, suffix: str, source: str) -> pd.DataFrame:
+    sep = SEPARATORS[suffix]
+    raw = _text_bytes(place, suffix.endswith(".gz"), source)
     names = _header(raw, sep, source)
-    _check_widths(raw, sep, len(names), source)
-    frame = _parse(raw, sep, source)
-    frame.columns = names
-    if _PADDED.search(raw):
+    quick = _quick_count(raw, sep, len(names))
+    if quick is None:
+        _check_widths(raw, sep, len(names), source)
+    frame = _parse(raw, sep, names, source)
+    if quick is not None and quick != len(frame) + 1:  # a stray quote misled the quick count
+        _check_widths(raw, sep, len(names), source)
+    if _holds_padded(raw, sep):
         _keep_padded(frame, raw, sep, source)
     return frame
 
 
-def _bytes(path: Path, zipped: bool, source: str) -> bytes:
-    """The file's text as UTF-8 bytes with \\n or \\r\\n line ends; what is not text is an error."""
+def _text_bytes(place: Path, zipped: bool, source: str) -> bytes:
+    """The file as UTF-8 bytes without a byte-order mark; what is not text is an error."""
     try:
-        raw = gzip.decompress(path.read_bytes()) if zipped else path.read_bytes()
+        raw = gzip.decompress(place.read_bytes()) if zipped else place.read_bytes()
     except (OSError, EOFError, zlib.error) as error:
-        raise DataError(f"{source}: cannot be read ({show(str(error), 80)}); check the file and its permissions.") from None
+        why = show(str(getattr(error, "strerror", None) or error), 80)
+        raise DataError(f"{source}: cannot be read ({why}); check the file and its permissions.") from None
     raw = raw.removeprefix(b"\xef\xbb\xbf")
     if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise DataError(f"{source}: is UTF-16 text; save it as UTF-8 (in a spreadsheet: 'CSV UTF-8').")
     if b"\x00" in raw:
         raise DataError(f"{source}: is not text (it holds zero bytes); save the table as CSV or Parquet.")
     if not raw.strip():
-        raise DataError(f"{source}: the file is empty; it needs a header line and rows.")
+        raise DataError(f"{source}: the file is empty; it needs a line of column names, then rows.")
     try:
         raw.decode("utf-8")
     except UnicodeDecodeError as error:
-        line = raw[: error.start].count(b"\n") + 1
-        raise DataError(f"{source}, line {line}: not UTF-8 text; save it as UTF-8 (in a spreadsheet: 'CSV UTF-8').") from None
+        line = raw.count(b"\n", 0, error.start) + 1
+        remedy = "save it as UTF-8 (in a spreadsheet: 'CSV UTF-8')"
+        raise DataError(f"{source}, line {line}: not UTF-8 text; {remedy}.") from None
     return raw if b"\n" in raw else raw.replace(b"\r", b"\n")
 
 
-def _lines(raw: bytes, sep: str) -> "csv._reader":
-    return csv.reader(io.StringIO(raw.decode("utf-8"), newline=""), delimiter=sep, skipinitialspace=True)
+def _records(raw: bytes, sep: str) -> Any:
+    """csv's reader over the text, record by record."""
+    text = io.TextIOWrapper(io.BytesIO(raw), encoding="utf-8", newline="")
+    return csv.reader(text, delimiter=sep, skipinitialspace=True)
+
+
+def _blank(cells: list[str]) -> bool:
+    return not cells or (len(cells) == 1 and not cells[0].strip())
 
 
 def _header(raw: bytes, sep: str, source: str) -> list[str]:
     """The names in the first line; numbers there mean that the header is missing."""
-    names = next((cells for cells in _lines(raw, sep) if cells), [])
-    names = [name.strip() for name in names]
-    if len(names) == 1:
-        for other in ";\t|,":
-            if other != sep and other in names[0]:
-                raise DataError(f"{source}: cells seem to be separated by {show(other)}; save it with {show(sep)} between cells.")
-    if all(_is_number(name) for name in names if name) and any(names):
-        raise DataError(f"{source}, line 1: all numbers where the column names should be; add a header line.")
-    for place, name in enumerate(names):
-        if not name:
-            raise DataError(f"{source}, line 1: column {place + 1} has no name; name it, or write the file without row labels.")
-        if name in names[:place]:
-            raise DataError(f"{source}, line 1: column name {show(name, 80)} occurs twice; rename one.")
+    try:
+        cells: list[str] = next((record for record in _records(raw, sep) if not _blank(record)), [])
+    except csv.Error as error:
+        raise DataError(f"{source}, line 1: {error}; correct the line of column names.") from None
+    names = [cell.strip() for cell in cells]
+    other = next((mark for mark in ";\t|," if mark in names[0]), "") if len(names) == 1 else ""
+    if other:
+        raise DataError(f"{source}: cells seem to be separated by {show(other)}; save it with {show(sep)} instead.")
+    if any(names) and not any(np.isnan(level_number(name)) for name in names if name):
+        raise DataError(f"{source}, line 1: only numbers where the column names should be; add a line of names above.")
+    _check_names(names, source)
     return names
 
 
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+def _check_names(names: list[str], source: str) -> None:
+    for place, name in enumerate(names):
+        if not name:
+            remedy = "name it, or write the file without row labels"
+            raise DataError(f"{source}, line 1: column {place + 1} has no name; {remedy}.")
+    twice = {name for name in names if names.count(name) > 1} if len(set(names)) < len(names) else set()
+    for name in names:
+        if name in twice:
+            raise DataError(f"{source}, line 1: the name of {at(name)} occurs more than once; rename one of them.")
+
+
+def _quick_count(raw: bytes, sep: str, width: int) -> int | None:
+    """How many lines are not blank, if every one is `width` cells wide as far as a count of bytes can tell."""
+    data = np.frombuffer(raw if raw.endswith(b"\n") else raw + b"\n", dtype=np.uint8)
+    newline, mark = data == ord("\n"), data == ord(sep)
+    if b'"' in raw:
+        inside = np.logical_xor.accumulate(data == ord('"'))
+        if inside[-1]:
+            return None
+        newline, mark = newline & ~inside, mark & ~inside
+    ends = np.flatnonzero(newline)
+    counts = np.diff(np.searchsorted(np.flatnonzero(mark), ends), prepend=0)
+    lengths = np.diff(ends, prepend=-1) - 1
+    blank = (lengths == 0) | ((lengths == 1) & (data[ends - 1] == ord("\r")))
+    return int((~blank).sum()) if (blank | (counts == width - 1)).all() else None
 
 
 def _check_widths(raw: bytes, sep: str, width: int, source: str) -> None:
-    """Every row must have as many cells as the header: a quick count of bytes, and a slow look where it is in doubt."""
-    if _all_wide(raw, sep, width):
-        return
-    lines = _lines(raw, sep)
+    """The slow look, record by record, that finds the line of a row that is too short or too long."""
+    records = _records(raw, sep)
+    line = 1
     try:
-        before = 1
-        for cells in lines:
-            if cells and len(cells) != width:
-                what = "too many" if len(cells) > width else "too few"
-                raise DataError(
-                    f"{source}, line {before}: {len(cells)} cells where the header has {width} names ({what}); "
-                    "correct the line, or quote cells that hold the separator."
-                )
-            before = lines.line_num + 1
+        for cells in records:
+            if len(cells) != width and not _blank(cells):
+                finding = f"{len(cells)} cells where there are {width} column names"
+                remedy = "correct the line, or quote cells that hold the separator"
+                raise DataError(f"{source}, line {line}: {finding}; {remedy}.")
+            line = records.line_num + 1
     except csv.Error as error:
-        raise DataError(f"{source}, line {lines.line_num}: {error}; correct the line.") from None
+        raise DataError(f"{source}, line {line}: {error}; correct the line.") from None
 
 
-def _all_wide(raw: bytes, sep: str, width: int) -> bool:
-    """Whether a count of separators outside quotes finds every line as wide as the header; blank lines do not count."""
-    data = np.frombuffer(raw if raw.endswith(b"\n") else raw + b"\n", dtype=np.uint8)
-    outside = ~np.logical_xor.accumulate(data == ord('"')) if b'"' in raw else np.ones(1, dtype=bool)
-    if not outside[-1]:
-        return False
-    ends = np.flatnonzero((data == ord("\n")) & outside)
-    seps = np.flatnonzero((data == ord(sep)) & outside)
-    counts = np.diff(np.searchsorted(seps, ends), prepend=0)
-    lengths = np.diff(ends, prepend=-1) - 1
-    blank = (lengths == 0) | ((lengths == 1) & (data[np.maximum(ends - 1, 0)] == ord("\r")))
-    return bool((blank | (counts == width - 1)).all())
+def _parse(raw: bytes, sep: str, names: list[str], source: str) -> pd.DataFrame:
+    """pandas parses numbers and truth values; everything else stays text, without the spaces around it."""
+    frame = _parse_raw(raw, sep, source, None)
+    if frame.shape[1] != len(names):
+        raise DataError(
+            f"{source}: {len(names)} column names but {frame.shape[1]} columns; correct the quotes in line 1."
+        )
+    frame.columns = pd.Index(names)
+    for place, name in enumerate(names):
+        if not pdt.is_numeric_dtype(frame[name].dtype):
+            frame.isetitem(place, _tidy(frame[name]).array)
+    return frame
 
 
-def _parse(raw: bytes, sep: str, source: str, dtype: type | None = None) -> pd.DataFrame:
+def _parse_raw(raw: bytes, sep: str, source: str, dtype: type | None) -> pd.DataFrame:
     try:
-        frame = pd.read_csv(
+        return pd.read_csv(
             io.BytesIO(raw),
             sep=sep,
             dtype=dtype,
@@ -159,28 +193,38 @@ def _parse(raw: bytes, sep: str, source: str, dtype: type | None = None) -> pd.D
             index_col=False,
             low_memory=False,
         )
-    except (ValueError, pd.errors.ParserError) as error:
+    except ValueError as error:  # pandas' parser errors are ValueErrors
         raise DataError(f"{source}: not a readable table ({show(str(error), 120)}); correct the file.") from None
-    for place, name in enumerate(frame.columns):
-        if not pd.api.types.is_numeric_dtype(frame[name].dtype):
-            frame.isetitem(place, _tidy(frame[name], dtype is None))
-    return frame
 
 
-def _tidy(column: pd.Series, to_numbers: bool) -> pd.Series:
-    """Text without spaces around it, gap words gone; truth values with gaps in the nullable dtype."""
-    if pd.api.types.infer_dtype(column, skipna=True) == "boolean":
+def _tidy(column: pd.Series) -> pd.Series:
+    """Text stripped, gap words gone, numbers that only spaces hid; truth values with gaps in the nullable dtype."""
+    if pdt.infer_dtype(column, skipna=True) == "boolean":
         return column.astype("boolean")
-    text = column.astype("str").str.strip()
-    text = text.where(~text.isin(GAPS))
-    numbers = pd.to_numeric(text, errors="coerce")
-    return numbers if to_numbers and bool((numbers.notna() == text.notna()).all()) else text
+    codes, distinct = pd.factorize(column)
+    texts = [str(text) for text in distinct]
+    tidied = [text.strip() for text in texts]
+    if texts == tidied:
+        return column.astype("str")
+    words = pd.Series([None if text in GAPS else text for text in tidied] + [None], dtype="str")
+    numbers = np.array([np.nan if text in GAPS else level_number(text) for text in tidied] + [np.nan])
+    only_numbers = bool((np.isnan(numbers) == words.isna().to_numpy()).all())
+    return pd.Series(numbers[codes]) if only_numbers else words.iloc[codes].reset_index(drop=True)
+
+
+def _holds_padded(raw: bytes, sep: str) -> bool:
+    """Whether some cell starts with a zero and another digit ("007")."""
+    data = np.frombuffer(raw, dtype=np.uint8)
+    zeros = np.flatnonzero(data[1:-1] == ord("0")) + 1
+    before, after = data[zeros - 1], data[zeros + 1]
+    starts = np.isin(before, np.frombuffer(f'{sep}\n" '.encode(), dtype=np.uint8))
+    return bool((starts & (after >= ord("0")) & (after <= ord("9"))).any())
 
 
 def _keep_padded(frame: pd.DataFrame, raw: bytes, sep: str, source: str) -> None:
-    """Numbers with leading zeros ("007") are codes: their columns stay text."""
-    texts = _parse(raw, sep, source, dtype=str)
-    for place in range(frame.shape[1]):
-        text = texts.iloc[:, place]
-        if text.str.fullmatch(r"[+-]?0[0-9]+").any():
-            frame.isetitem(place, text)
+    """Columns of numbers with leading zeros are codes: they stay text."""
+    texts = _parse_raw(raw, sep, source, str)
+    for place, name in enumerate(frame.columns):
+        text = texts.iloc[:, place].str.strip()
+        if pdt.is_numeric_dtype(frame[name].dtype) and text.str.fullmatch(r"[+-]?0[0-9]+").any():
+            frame.isetitem(place, text.array)

@@ -23,7 +23,7 @@ def _block(column: Column) -> str:
     lines = ["[[column]]", f"name = {_string(column.name)}", f"kind = {_string(column.kind)}"]
     if column.reason:
         lines.append(f"reason = {_string(column.reason)}")
-    fields = () if column.kind == ASIDE else kind_of(column).fields
+    fields = () if column.kind == ASIDE else kind_of(column).settings
     if "levels" in fields and column.levels:
         lines.append(f"levels = [{', '.join(_value(level) for level in column.levels)}]")
     if "trials" in fields and column.trials is not None:

@@ -1,36 +1,49 @@
-"""How values, names and lists are spelled in messages: always one line, never long."""
+"""How values, names, files and lists are spelled in messages: always one line, never long."""
 
 import difflib
+import os
 from collections.abc import Iterable
 
 import numpy as np
 
 
 def show(value: object, width: int = 40) -> str:
-    """The value as `repr` spells it, control characters escaped, cut to `width` characters."""
+    """The value as `repr` spells it, on one line, control characters escaped, cut to `width` characters."""
     plain = value.item() if isinstance(value, np.generic) else value
-    text = " ".join(repr(plain).split())
+    text = " ".join(repr(plain).splitlines())
     return text if len(text) <= width else text[: width - 3] + "..."
 
 
-def listing(values: Iterable[object], limit: int = 8) -> str:
+def bare(value: object) -> str:
+    """A level without quotes where they would only be noise."""
+    text = str(value)
+    return text if text.isprintable() and text.strip() == text != "" and len(text) <= 40 else show(value)
+
+
+def listing(spelled: Iterable[str], limit: int = 8) -> str:
     """A short comma-separated list; what does not fit is counted."""
-    shown = [show(value) for value in values]
-    more = f", ... ({len(shown) - limit} more)" if len(shown) > limit else ""
-    return ", ".join(shown[:limit]) + more
+    words = list(spelled)
+    more = f", ... ({len(words) - limit} more)" if len(words) > limit else ""
+    return ", ".join(words[:limit]) + more
 
 
 def nearest(name: object, known: Iterable[object]) -> str:
     """' Did you mean ...?' when a known name is close to this one, else nothing."""
     close = difflib.get_close_matches(str(name), [str(other) for other in known], n=1)
-    return f" Did you mean {show(close[0])}?" if close else ""
+    return f" Did you mean {show(close[0], 80)}?" if close else ""
 
 
 def amount(value: float) -> str:
     """A number for people: whole ones without a decimal point, others in short form."""
-    return f"{value:.0f}" if value == np.floor(value) and abs(value) < 1e15 else f"{value:.4g}"
+    return f"{value:.0f}" if abs(value) < 1e15 and value == np.floor(value) else f"{value:.4g}"
 
 
 def at(name: object, row: int | None = None) -> str:
-    """The place a message speaks of."""
+    """The place in a table that a message speaks of."""
     return f"column {show(name, 80)}" + ("" if row is None else f", row {row}")
+
+
+def file_name(path: str | os.PathLike) -> str:
+    """A path as given, control characters escaped."""
+    text = os.fspath(path)
+    return text if text.isprintable() else show(text, 200)

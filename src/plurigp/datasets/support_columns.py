@@ -63,7 +63,7 @@ BASELINE = (
         "years",
         "years of education",
         "gaussian",
-        "whole years on a scale, not a number of events: spread does not follow the mean as in poisson",
+        "whole years on a scale, not a number of events",
     ),
     _category(
         "income",

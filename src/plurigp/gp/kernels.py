@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from plurigp.types import Scalar
+from plurigp.arrays import Scalar
 
 
 def rbf(x: Float[Array, " Q"], z: Float[Array, " Q"]) -> Scalar:

@@ -7,9 +7,9 @@ import jax.numpy as jnp
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float
 
+from plurigp.arrays import Scalar
 from plurigp.gp.kernels import Kernel, diagonal, gram
 from plurigp.gp.linalg import cholesky, inverse_and_logdet, pack, pack_outer, unpack
-from plurigp.types import Scalar
 
 
 class SparseGP(eqx.Module):

@@ -8,9 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from plurigp.arrays import Scalar
 from plurigp.data import Column
 from plurigp.likelihoods.rules import Rule, expect, log_expect
-from plurigp.types import Scalar
 
 Theta = Mapping[str, Any]  # one column's own parameters, unconstrained; "n_levels" (not learned) rides along
 

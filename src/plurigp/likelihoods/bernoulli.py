@@ -6,9 +6,9 @@ import numpy as np
 from jax.scipy.special import gammaln
 from jaxtyping import Array, Float
 
+from plurigp.arrays import Scalar
 from plurigp.data import Column
 from plurigp.likelihoods.base import Likelihood, Start, Theta, nearest_whole, one_function, softplus
-from plurigp.types import Scalar
 
 
 def _logit(share: float) -> float:

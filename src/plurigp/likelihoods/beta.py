@@ -7,9 +7,9 @@ from jax.scipy.special import gammaln, ndtr, ndtri
 from jaxtyping import Array, Float
 from scipy.special import ndtri as np_ndtri
 
+from plurigp.arrays import Scalar
 from plurigp.data import Column
 from plurigp.likelihoods.base import Likelihood, Start, Theta, first, one_function
-from plurigp.types import Scalar
 
 EDGE = 1e-5  # μ lies in [EDGE, 1 − EDGE]: both shape parameters stay positive at the outermost node
 

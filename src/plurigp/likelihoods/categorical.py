@@ -5,10 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
+from plurigp.arrays import Scalar
 from plurigp.data import Column
 from plurigp.likelihoods.base import Likelihood, Start, Theta
 from plurigp.likelihoods.rules import Rule, expected_logsumexp, expected_softmax
-from plurigp.types import Scalar
 
 
 def _levels(theta: Theta, like: Float[Array, " H"]) -> Bool[Array, " H"]:

@@ -5,10 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from plurigp.arrays import Scalar
 from plurigp.data import Column
 from plurigp.likelihoods.base import Likelihood, Start, Theta, first, one_function, safe_exp
 from plurigp.likelihoods.rules import Rule
-from plurigp.types import Scalar
 
 LOG_2PI = float(np.log(2 * np.pi))
 FLOOR = 0.01  # smallest noise sd, in units of the column's own sd: a density must stay bounded

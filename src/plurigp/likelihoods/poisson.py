@@ -6,10 +6,10 @@ import numpy as np
 from jax.scipy.special import gammaln
 from jaxtyping import Array, Float
 
+from plurigp.arrays import Scalar
 from plurigp.data import Column
 from plurigp.likelihoods.base import Likelihood, Start, Theta, nearest_whole, one_function, safe_exp
 from plurigp.likelihoods.rules import Rule
-from plurigp.types import Scalar
 
 
 def _log_prob(theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Scalar:

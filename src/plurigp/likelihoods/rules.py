@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from plurigp.types import Scalar
+from plurigp.arrays import Scalar
 
 
 class Rule(NamedTuple):
@@ -30,7 +30,7 @@ def gauss_hermite(n: int) -> Rule:
 def expect(
     g: Callable[[Float[Array, " H"]], Any], mean: Float[Array, " H"], var: Float[Array, " H"], rule: Rule
 ) -> Any:
-    """E[g(f)] for independent f_h ~ N(mean_h, var_h); unrolled, since a tensordot over nodes is several times slower."""
+    """E[g(f)] for independent f_h ~ N(mean_h, var_h); unrolled: a tensordot over nodes is several times slower."""
     sd = jnp.sqrt(var)
     total = 0.0
     for nodes in product(range(len(rule.points)), repeat=len(mean)):

@@ -1,0 +1,100 @@
+"""Kinds whose cells are levels: finding the levels of bernoulli and categorical columns, and coding by place."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from plurigp.data.cells import Cells, as_numbers, distinct_levels, level_codes, value_at
+from plurigp.data.column import Column, Level
+from plurigp.data.numeric import Units
+from plurigp.data.wording import at, listing, show
+from plurigp.types import DataError
+
+_PAIRS = (  # words that mean no and yes whatever their alphabetical order
+    ("no", "yes"), ("n", "y"), ("false", "true"), ("negative", "positive"), ("neg", "pos"), ("-", "+"), ("off", "on"),
+    ("absent", "present"), ("control", "case"), ("normal", "abnormal"), ("healthy", "sick"), ("well", "ill"),
+    ("never", "ever"), ("without", "with"), ("unexposed", "exposed"), ("untreated", "treated"), ("placebo", "drug"),
+    ("low", "high"), ("alive", "dead"), ("inactive", "active"), ("unaffected", "affected"), ("none", "some"),
+)  # fmt: skip
+_NO = {no for no, _ in _PAIRS}
+_YES = {yes for _, yes in _PAIRS}
+
+
+def two_levels(found: list[Level], ordered: bool = False) -> tuple[Level, ...]:
+    """Two levels with the 'yes' second: a known word, else the larger, else the later in the alphabet."""
+    if ordered or not all(isinstance(level, str) for level in found):
+        return tuple(found)
+    first, second = (str(level).strip().lower() for level in found)
+    swap = (first in _YES and second not in _YES) or (second in _NO and first not in _NO)
+    return (found[1], found[0]) if swap else tuple(found)
+
+
+def settle_bernoulli(column: Column, cells: Cells) -> Column:
+    """Finds the two levels; 0 alone or True alone has its partner for granted."""
+    if column.levels:
+        if len(column.levels) != 2:
+            raise DataError(f"{at(column.name)}: bernoulli needs 2 levels, not {len(column.levels)}; give [no, yes].")
+        return _covered(column, cells)
+    found = _found(column, cells)
+    if len(found) == 1 and not isinstance(found[0], str) and found[0] in (0, 1):
+        found = [False, True] if isinstance(found[0], bool) else [0, 1]
+    if len(found) != 2:
+        remedy = 'declare it "categorical"' if len(found) > 2 else "give both: levels = [no, yes]"
+        raise DataError(f"{at(column.name)}: declared bernoulli, but it holds {_values(found)}; {remedy}.")
+    return replace(column, levels=two_levels(found, cells.ordered))
+
+
+def settle_categorical(column: Column, cells: Cells) -> Column:
+    """Finds the levels; there must be at least two."""
+    if len(column.levels) == 1:
+        raise DataError(f"{at(column.name)}: categorical needs at least 2 levels, not 1; add them, or set it aside.")
+    if column.levels:
+        return _covered(column, cells)
+    found = _found(column, cells)
+    if len(found) < 2:
+        remedy = "give all its levels, or set it aside"
+        raise DataError(f"{at(column.name)}: declared categorical, but it holds {_values(found)}; {remedy}.")
+    return replace(column, levels=tuple(found))
+
+
+def _values(found: list[Level]) -> str:
+    shown = listing(map(show, found))
+    return f"one value ({shown})" if len(found) == 1 else f"{len(found)} different values ({shown})"
+
+
+def _found(column: Column, cells: Cells) -> list[Level]:
+    _check_form(column, cells)
+    return distinct_levels(cells)
+
+
+def _check_form(column: Column, cells: Cells) -> None:
+    if cells.form == "date":
+        raise DataError(f'{at(column.name)}: holds dates, which {column.kind} does not take; declare it "aside".')
+    if cells.form == "number":
+        as_numbers(cells, column.name)
+
+
+def _covered(column: Column, cells: Cells) -> Column:
+    _known_codes(column, cells, "is not among the declared levels", "Add it to them, or recode it.")
+    return column
+
+
+def read_levels(column: Column, cells: Cells, trials: Cells | None) -> np.ndarray:
+    """The place of each cell's level; one that the fit did not see is an error."""
+    return _known_codes(column, cells, "was not seen in fit", "Recode it or refit.")[:, None]
+
+
+def _known_codes(column: Column, cells: Cells, finding: str, remedy: str) -> np.ndarray:
+    _check_form(column, cells)
+    codes = level_codes(cells, column.levels)
+    if (codes == -1).any():
+        row = int(np.argmax(codes == -1))
+        known = listing(map(show, column.levels))
+        value = show(value_at(cells, row))
+        raise DataError(f"{at(column.name, row)}: level {value} {finding}; known: {known}. {remedy}")
+    return codes
+
+
+def nearest_level(coded: np.ndarray, units: Units) -> np.ndarray:
+    """The place of the nearest level."""
+    return np.maximum(np.rint(coded), 0.0)
