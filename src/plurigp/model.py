@@ -1,7 +1,6 @@
 """Model = encoder + sparse GP + a theta per block, and how training starts: informed by the table, or at random."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import equinox as eqx
 import jax
@@ -13,7 +12,7 @@ from plurigp.data import Schema
 from plurigp.encoder import Encoder, FreeRows, LatentNormal, make_network
 from plurigp.gp.kernels import make_kernel
 from plurigp.gp.sparse import SparseGP
-from plurigp.likelihoods.blocks import Layout, Thetas, encoder_features, seen_features
+from plurigp.likelihoods.blocks import Layout, Thetas, column_starts, encoder_features, seen_features
 
 START_ROWS = 20_000  # rows that the start looks at, at most
 
@@ -74,11 +73,11 @@ def init_model(
         make_network(k_mean, n_in, settings.n_hidden, Q, scale=0.01 if informed else 1.0),
         make_network(k_sd, n_in, settings.n_hidden, Q, scale=0.1 if informed else 1.0, shift=-1.0 if informed else 0.0),
     )
-    bias, thetas = _column_starts(schema, layout, values[shown], seen[shown], informed)
+    bias, thetas = column_starts(schema, layout, values[shown], seen[shown])
     gp = SparseGP(
         make_kernel(settings.kernel, Q, settings.lengthscale if informed else 1.0),
         jnp.asarray(_inducing_inputs(rng, known.standard @ linear, settings, informed)),
-        jnp.asarray(bias),
+        jnp.asarray(bias if informed else np.zeros_like(bias)),
         jnp.zeros(layout.n_functions),
     )
     model = Model(encoder, gp, thetas)
@@ -132,27 +131,6 @@ def _inducing_inputs(rng: np.random.Generator, encoded: np.ndarray, settings: Se
         return rng.normal(size=(M, settings.n_components))
     chosen = encoded[rng.choice(len(encoded), M, replace=len(encoded) < M)]
     return chosen + 0.1 * rng.normal(size=chosen.shape)
-
-
-def _column_starts(
-    schema: Schema, layout: Layout, values: np.ndarray, seen: np.ndarray, informed: bool
-) -> tuple[np.ndarray, Thetas]:
-    """Bias on the link scale and theta from each column's own observed cells."""
-    bias: list[np.ndarray] = []
-    thetas: list[dict[str, Any]] = []
-    for block in layout.blocks:
-        n_slots = (block.slots[1] - block.slots[0]) // block.n_columns
-        starts = []
-        for c in range(block.n_columns):
-            slot = block.slots[0] + c * n_slots
-            cells = values[seen[:, block.columns[0] + c], slot : slot + n_slots]
-            column = schema.used[layout.order[block.columns[0] + c]]
-            if len(cells) == 0:
-                cells = values[:1, slot : slot + n_slots]
-            starts.append(block.likelihood.start(cells, column))
-        bias += [s.bias if informed else np.zeros_like(s.bias) for s in starts]
-        thetas.append({name: jnp.asarray([s.theta[name] for s in starts]) for name in starts[0].theta})
-    return np.concatenate(bias), tuple(thetas)
 
 
 def _free_rows(model: Model, layout: Layout, values: np.ndarray, seen: np.ndarray) -> FreeRows:

@@ -1,7 +1,6 @@
 import subprocess
 import sys
-import tomllib
-from pathlib import Path
+from importlib.metadata import version
 
 import pytest
 from typer.testing import CliRunner
@@ -48,9 +47,8 @@ def test_each_verb_teaches(run, verb):
     assert f"plurigp {verb} " in result.stdout.split("Example:")[1]
 
 
-def test_version_is_the_one_in_pyproject(run):
-    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
-    assert run("--version").stdout == f"plurigp {project['version']}\n"
+def test_version_is_the_installed_one(run):
+    assert run("--version").stdout == f"plurigp {version('plurigp')}\n"
 
 
 @pytest.mark.parametrize(

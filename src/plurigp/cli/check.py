@@ -41,9 +41,14 @@ def show_schema(frame: "pd.DataFrame", schema: "Schema") -> None:
     """The schema as a table on stdout, and what it amounts to in one line."""
     from plurigp.data.schema import detail
 
-    rows = [(c.name, c.kind, detail(c), f"{gaps(frame, c):.1%}", c.reason) for c in schema.columns]
+    rows = [(short(c.name), c.kind, detail(c), f"{gaps(frame, c):.1%}", c.reason) for c in schema.columns]
     say_table(("column", "kind", "detail", "gaps", "reason"), rows, right=("gaps",))
     say(f"{len(frame)} rows; {len(schema.used)} columns used, {len(schema.aside)} set aside")
+
+
+def short(name: str, width: int = 40) -> str:
+    """A name cut to the width of a table's column."""
+    return name if len(name) <= width else name[: width - 1] + "…"
 
 
 def gaps(frame: "pd.DataFrame", column: "Column") -> float:

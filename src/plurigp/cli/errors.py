@@ -76,5 +76,5 @@ def _failed(line: str, code: int) -> typer.Exit:
     return typer.Exit(code)
 
 
-def _warn(text: Warning | str, *_: object) -> None:
-    print(plain(f"warning: {text}"), file=sys.stderr)
+def _warn(message: Warning | str, *_: object, **__: object) -> None:
+    print(plain(f"warning: {message}"), file=sys.stderr)

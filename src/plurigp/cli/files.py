@@ -71,7 +71,7 @@ def without_formulas(frame: "pd.DataFrame") -> "pd.DataFrame":
     safe = frame.copy()
     for place, kind in enumerate(frame.dtypes):
         if not (hasattr(kind, "kind") and kind.kind in "biufcmM"):
-            safe.isetitem(place, frame.iloc[:, place].astype(object).map(_quoted))
+            safe.isetitem(place, frame.iloc[:, place].astype(object).map(_quoted).to_numpy())
     return safe.rename(columns=_quoted)
 
 

@@ -11,7 +11,7 @@ import pandas as pd
 from pandas.api import types as pdt
 
 from plurigp.data.column import Level
-from plurigp.data.wording import at, show
+from plurigp.data.wording import at
 from plurigp.types import DataError
 
 LARGEST = 1e100
@@ -201,7 +201,7 @@ def _check_parsed(parsed: np.ndarray, cells: Cells, name: object) -> None:
     if np.isnan(parsed).any():
         code = int(np.argmax(np.isnan(parsed)))
         raise DataError(
-            f"{at(name, first_row(cells, code))}: {show(cells.distinct[code])} is text in a column of numbers; "
+            f"{at(name, first_row(cells, code))}: text in a column of numbers; "
             'correct it, make it a gap, or declare the column "categorical" or "aside".'
         )
 
@@ -210,9 +210,15 @@ def _check_size(numbers: np.ndarray, name: object) -> None:
     large = np.abs(numbers) > LARGEST
     if large.any():
         row = int(np.argmax(large))
-        value = numbers[row]
-        finding = f"the value is {value}" if np.isinf(value) else f"the value {value:.3g} is too large (a sentinel?)"
-        raise DataError(f"{at(name, row)}: {finding}; correct it or make it a gap.")
+        finding = f"is {numbers[row]}" if np.isinf(numbers[row]) else f"is beyond {LARGEST:.0e} (a sentinel?)"
+        raise DataError(f"{at(name, row)}: the value {finding}; correct it or make it a gap.")
+
+
+def n_distinct(cells: Cells) -> int:
+    """How many different values occur."""
+    if cells.codes is not None:
+        return len(cells.distinct)
+    return 0 if cells.numbers is None else len(np.unique(cells.numbers[cells.seen]))
 
 
 def distinct_levels(cells: Cells) -> list[Level]:

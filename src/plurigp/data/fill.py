@@ -15,6 +15,10 @@ def fill_gaps(series: pd.Series, gaps: np.ndarray, raw: pd.Series) -> pd.Series:
     places = np.flatnonzero(gaps & raw.notna().to_numpy(dtype=bool))
     if len(places) == 0:
         return series
+    if series.dtype == np.float64:
+        numbers = series.to_numpy(copy=True)
+        numbers[places] = raw.to_numpy(dtype=np.float64)[places]
+        return pd.Series(numbers, index=series.index, name=series.name)
     values = raw.iloc[places].to_numpy(dtype=object)
     if isinstance(series.dtype, pd.SparseDtype):
         series = pd.Series(np.asarray(series), index=series.index, name=series.name)
@@ -30,7 +34,7 @@ def fill_gaps(series: pd.Series, gaps: np.ndarray, raw: pd.Series) -> pd.Series:
 
 def in_dtype(raw: pd.Series, column: Column) -> pd.Series:
     """A whole column of raw values in the dtype it had at fit, where that is possible."""
-    if raw.isna().any():
+    if raw.dtype == column.dtype or raw.isna().any():
         return raw
     if column.dtype == "category":
         return raw.astype(pd.CategoricalDtype(list(column.levels) or None))
@@ -52,8 +56,9 @@ def _fitting(values: np.ndarray, series: pd.Series) -> Any:
     if pdt.is_integer_dtype(dtype) or what == "integer":
         return _objects(_integers(values, dtype))
     if pdt.is_float_dtype(dtype):
-        limit = float(np.finfo(getattr(dtype, "numpy_dtype", dtype)).max)
-        return np.clip(values.astype(np.float64), -limit, limit)
+        plain = np.dtype(getattr(dtype, "numpy_dtype", dtype))
+        limit = float(np.finfo(plain).max)
+        return np.clip(values.astype(np.float64), -limit, limit).astype(plain)
     if pdt.is_string_dtype(dtype) and what in ("", "string"):
         return _objects(_spelled(values, series))
     return _objects(values)

@@ -127,12 +127,12 @@ def _polars_column(series: Any) -> Any:
     gaps = series.is_null().to_numpy()
     if dtype == pl.Boolean:
         return pd.arrays.BooleanArray(series.fill_null(False).to_numpy().copy(), gaps.copy())
+    if dtype.is_decimal() or str(dtype).endswith("128"):  # whole numbers that NumPy has no type for
+        return series.cast(pl.Float64).to_numpy()
     if dtype.is_integer():
         if not gaps.any():
             return series.to_numpy()
         return pd.arrays.IntegerArray(series.fill_null(0).to_numpy().copy(), gaps.copy())
-    if dtype.is_decimal():
-        return series.cast(pl.Float64).to_numpy()
     if dtype.is_float() or (dtype.is_temporal() and dtype != pl.Time):
         return series.to_numpy()
     if dtype == pl.String:

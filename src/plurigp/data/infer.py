@@ -14,6 +14,7 @@ from plurigp.data.cells import (
     distinct_levels,
     first_row,
     level_numbers,
+    n_distinct,
     spells_numbers,
 )
 from plurigp.data.column import ASIDE, Column, Level
@@ -43,11 +44,12 @@ _DATE = re.compile(
 _COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
 _PERCENT = re.compile(r"\s*[+-]?\d+(?:\.\d+)?\s*%\s*")
 
-Overrides = Mapping | Schema | str | os.PathLike | None
 
+def infer_schema(frame: object, overrides: object = None) -> Schema:
+    """A kind and its reason for every column; what is declared in `overrides` wins and is checked against the cells.
 
-def infer_schema(frame: object, overrides: Overrides = None) -> Schema:
-    """A kind and its reason for every column; what is declared in `overrides` wins and is checked against the cells."""
+    `overrides`: a mapping of names to kinds or settings, a Schema, or the path of a TOML file.
+    """
     table = to_frame(frame)
     changes, source = _changes(overrides)
     check_names(changes, tuple(table.columns), source)
@@ -67,7 +69,7 @@ def _changes(overrides: object) -> tuple[Mapping, str]:
     if isinstance(overrides, Schema):
         return {column.name: column for column in overrides}, "the schema"
     if isinstance(overrides, Mapping):
-        return overrides, "the schema"
+        return {str(name): change for name, change in overrides.items()}, "the schema"
     given = show(type(overrides).__name__)
     raise DataError(f"a schema is a mapping, a Schema or the path of a TOML file, not {given}; pass one of these.")
 
@@ -76,12 +78,15 @@ def _column(series: pd.Series, change: object) -> Column:
     """One column, guessed or as declared."""
     name = str(series.name)
     given = {} if change is None else declaration(name, change)
+    if given.get("kind") == ASIDE:  # its cells may be anything
+        return changed(Column(name, ASIDE, dtype=str(series.dtype)), given)
+    cells = cells_of(series)
     if "kind" in given:
-        column = changed(Column(name, given["kind"], dtype=str(series.dtype)), given)
-        return column if column.kind == ASIDE else settled(column, cells_of(series))
-    kind, reason, levels = _guess(name, cells_of(series))
-    column = Column(name, kind, reason, levels, dtype=str(series.dtype))
-    return changed(column, given) if given else column
+        column = Column(name, given["kind"], dtype=str(series.dtype))
+    else:
+        column = Column(name, *_guess(name, cells), dtype=str(series.dtype))
+    column = changed(column, given) if given else column
+    return column if column.kind == ASIDE else settled(column, cells)
 
 
 Guess = tuple[str, str, tuple[Level, ...]]
@@ -95,23 +100,22 @@ def _guess(name: str, cells: Cells) -> Guess:
         return ASIDE, "dates or times; to use them, turn them into a number such as days since a start", ()
     if cells.form == "number":
         as_numbers(cells, name)  # infinities and sentinels stop here
-    found = distinct_levels(cells)
-    n_seen = int(cells.seen.sum())
-    if len(found) == 1:
+    n_values = n_distinct(cells)
+    if n_values == 1:
         return ASIDE, "constant: the same value in every observed cell", ()
-    if _two_valued(cells, found, n_seen):
-        levels = two_levels(found, cells.ordered)
+    if n_values == 2 and _yes_or_no(cells):
+        levels = two_levels(distinct_levels(cells), cells.ordered)
         return "bernoulli", f"two values: {listing(map(bare, levels))}", levels
     if cells.category or (cells.form == "text" and not spells_numbers(cells)):
-        return _guess_text(cells, found, n_seen)
+        return _guess_text(cells, distinct_levels(cells), int(cells.seen.sum()))
     prefix = "numbers stored as text: " if cells.form == "text" else ""
-    kind, reason = _guess_numbers(name, as_numbers(cells, name)[cells.seen], len(cells.seen))
+    kind, reason = _guess_numbers(name, as_numbers(cells, name)[cells.seen], n_values, len(cells.seen))
     return kind, prefix + reason, ()
 
 
-def _two_valued(cells: Cells, found: list[Level], n_seen: int) -> bool:
-    """Two values; two lone numbers that are not 0 and 1 say too little to be called a yes/no column."""
-    return len(found) == 2 and (n_seen > 2 or cells.form != "number" or found == [0, 1])
+def _yes_or_no(cells: Cells) -> bool:
+    """Of two values; two lone numbers that are not 0 and 1 say too little to be called a yes/no column."""
+    return cells.form != "number" or int(cells.seen.sum()) > 2 or distinct_levels(cells) == [0, 1]
 
 
 def _guess_text(cells: Cells, found: list[Level], n_seen: int) -> Guess:
@@ -153,37 +157,36 @@ def _stray_text(cells: Cells) -> str:
     if n_text == 0 or n_text > 0.2 * counts.sum():
         return ""
     code = int(np.argmax(is_text))
-    first = f"the first, {show(cells.distinct[code])}, in row {first_row(cells, code)}"
+    first = f"the first in row {first_row(cells, code)}"
     return f"mostly numbers, but {n_text} cells hold other text ({first}); to use it, correct them or make them gaps"
 
 
-def _guess_numbers(name: str, numbers: np.ndarray, n_rows: int) -> tuple[str, str]:
+def _guess_numbers(name: str, numbers: np.ndarray, n_values: int, n_rows: int) -> tuple[str, str]:
     """Ids, counts, proportions or plain numbers; `numbers` are the observed ones in row order."""
     low, high = float(numbers.min()), float(numbers.max())
-    n_distinct = len(np.unique(numbers))
     span = f"from {amount(low)} to {amount(high)}"
     whole = bool((numbers == np.floor(numbers)).all())
-    if whole and _is_id(name, numbers, n_distinct, n_rows):
+    if whole and _is_id(name, numbers, n_values, n_rows):
         return ASIDE, "ids: whole numbers that only name the row"
     if whole:
-        codes = '; if they are codes, declare it "categorical"' if n_distinct <= 10 or _names_ids(name) else ""
+        codes = '; if they are codes, declare it "categorical"' if n_values <= 10 or _names_ids(name) else ""
         if _is_count(numbers, low, high):
-            return "poisson", f"whole numbers {span}, {'few and small' if n_distinct <= 10 else 'like counts'}{codes}"
+            return "poisson", f"whole numbers {span}, {'few and small' if n_values <= 10 else 'like counts'}{codes}"
         return "gaussian", f"whole numbers {span}{codes or _skew(numbers, low)}"
-    if low >= 0 and high <= 1 and n_distinct >= min(10, len(numbers)):
-        return "beta", f"numbers between 0 and 1, {n_distinct} different ones"
+    if low >= 0 and high <= 1 and n_values >= min(10, len(numbers)):
+        return "beta", f"numbers between 0 and 1, {n_values} different ones"
     hint = "; if they are percent, declare it beta with bounds = [0, 100]"
     percent = hint if _PERCENT_NAME.search(name) and low >= 0 and high <= 100 else ""
     return "gaussian", f"numbers {span}{percent or _skew(numbers, low)}"
 
 
-def _is_id(name: str, numbers: np.ndarray, n_distinct: int, n_rows: int) -> bool:
+def _is_id(name: str, numbers: np.ndarray, n_values: int, n_rows: int) -> bool:
     """Names of rows: mostly different under a name like 'id', or all different and steadily rising (or falling)."""
-    if n_distinct == len(numbers) and len(numbers) >= 3:
+    if n_values == len(numbers) and len(numbers) >= 3:
         steps = np.diff(numbers)
         monotone = bool((steps > 0).all() or (steps < 0).all())
         return _names_ids(name) or (monotone and n_rows >= ID_ROWS)
-    return _names_ids(name) and n_distinct > max(100, 0.5 * len(numbers))
+    return _names_ids(name) and n_values > max(100, 0.5 * len(numbers))
 
 
 def _names_ids(name: str) -> bool:

@@ -126,11 +126,28 @@ _ENTRIES = (
 KINDS: dict[str, Kind] = {kind.name: kind for kind in _ENTRIES}
 
 
+_OTHER_NAMES = {  # what people call these kinds elsewhere
+    "normal": "gaussian",
+    "real": "gaussian",
+    "numeric": "gaussian",
+    "continuous": "gaussian",
+    "binary": "bernoulli",
+    "boolean": "bernoulli",
+    "proportion": "beta",
+    "percent": "beta",
+    "count": "poisson",
+    "category": "categorical",
+    "nominal": "categorical",
+    "skip": ASIDE,
+    "ignore": ASIDE,
+}
+
+
 def kind_of(column: Column) -> Kind:
     """The kind's entry; an unknown name is an error that lists the known ones."""
     if column.kind not in KINDS:
         known = [*KINDS, ASIDE]
-        hint = nearest(column.kind, known)
+        hint = nearest(_OTHER_NAMES.get(column.kind.lower(), column.kind), known)
         raise DataError(f"{at(column.name)}: unknown kind {show(column.kind)}; known: {', '.join(known)}.{hint}")
     return KINDS[column.kind]
 

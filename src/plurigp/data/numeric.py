@@ -45,10 +45,12 @@ def read_numbers(column: Column, cells: Cells, trials: Cells | None) -> np.ndarr
 
 
 def standard_units(column: Column, numbers: np.ndarray) -> Units:
-    """Mean and sd; dividing by the largest first keeps very small numbers from underflowing."""
-    largest = float(np.abs(numbers).max()) or 1.0
-    sd = float(np.std(numbers / largest)) * largest
-    return Units(float(np.mean(numbers)), sd if sd > np.finfo(np.float64).tiny else 1.0)
+    """Mean and sd (1 for a constant); an exact scaling by a power of two keeps small numbers from underflowing."""
+    if numbers.min() == numbers.max():
+        return Units(float(numbers[0]), 1.0)
+    power = int(np.frexp(np.abs(numbers).max())[1])
+    sd = float(np.ldexp(np.std(np.ldexp(numbers, -power)), power))
+    return Units(float(np.mean(numbers)), sd)
 
 
 def standardise(column: Column, numbers: np.ndarray, units: Units) -> np.ndarray:
@@ -58,8 +60,8 @@ def standardise(column: Column, numbers: np.ndarray, units: Units) -> np.ndarray
     if far.any():
         row = int(np.argmax(far))
         raise DataError(
-            f"{at(column.name, row)}: the value {numbers[row]:.3g} lies {abs(coded[row]):.0e} standard deviations "
-            "from the mean seen in fit (a sentinel?); correct it or make it a gap."
+            f"{at(column.name, row)}: the value lies more than {FARTHEST:.0e} standard deviations from the mean seen "
+            "in fit (a sentinel?); correct it or make it a gap."
         )
     return coded
 
@@ -83,7 +85,7 @@ def _counts(name: object, numbers: np.ndarray, kind: str) -> np.ndarray:
         row = int(np.argmax(wrong))
         finding = "is negative" if numbers[row] < 0 else "is not a whole number"
         raise DataError(
-            f"{at(name, row)}: the count {amount(numbers[row])} {finding}, which {kind} does not allow; "
+            f"{at(name, row)}: the count {finding}, which {kind} does not allow; "
             'correct it, or declare the column "gaussian".'
         )
     return numbers
@@ -113,10 +115,7 @@ def read_binomial(column: Column, cells: Cells, trials: Cells | None) -> np.ndar
     short = successes > limits
     if short.any():
         row = int(np.argmax(short))
-        raise DataError(
-            f"{at(column.name, row)}: {amount(successes[row])} successes out of {amount(limits[row])} trials; "
-            "correct one of the two."
-        )
+        raise DataError(f"{at(column.name, row)}: more successes than trials; correct one of the two.")
     return np.stack([successes, limits], axis=1)
 
 
@@ -138,10 +137,11 @@ def read_proportions(column: Column, cells: Cells, trials: Cells | None) -> np.n
     outside = (numbers < low) | (numbers > high)
     if outside.any():
         row = int(np.argmax(outside))
-        percent = column.bounds is None and np.nanmin(numbers) >= 0 and 1 < np.nanmax(numbers) <= 100
+        percent = column.bounds is None and np.nanmin(numbers) >= 0 and np.nanmax(numbers) <= 100
+        percent = bool(percent and np.nanmedian(numbers) > 1)
         remedy = "if these are percent, declare bounds = [0, 100]" if percent else "correct it, or declare other bounds"
         span = f"{amount(low)} to {amount(high)}"
-        raise DataError(f"{at(column.name, row)}: the proportion {amount(numbers[row])} lies outside {span}; {remedy}.")
+        raise DataError(f"{at(column.name, row)}: the proportion lies outside {span}; {remedy}.")
     return numbers[:, None]
 
 

@@ -4,10 +4,13 @@ import csv
 import gzip
 import io
 import os
+import re
+import warnings
 import zlib
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -57,22 +60,29 @@ def _read_parquet(place: Path, source: str) -> pd.DataFrame:
         raise DataError(f"{source}: Parquet files need pyarrow; install it with pip install plurigp[parquet].")
     try:
         return pd.read_parquet(place, engine="pyarrow")
-    except (OSError, ValueError, TypeError, KeyError, RuntimeError) as error:  # what pyarrow's own errors inherit from
-        raise DataError(f"{source}: not a readable Parquet file ({show(str(error), 80)}); write it again.") from None
+    except (OSError, ValueError, TypeError, KeyError, RuntimeError):  # what pyarrow's own errors inherit from
+        raise DataError(f"{source}: not a readable Parquet file; write it again.") from None
 
 
 def _read_text(place: Path, suffix: str, source: str) -> pd.DataFrame:
     sep = SEPARATORS[suffix]
     raw = _text_bytes(place, suffix.endswith(".gz"), source)
-    names = _header(raw, sep, source)
+    header = _header(raw, sep, source)
+    names = header.cells
     quick = _quick_count(raw, sep, len(names))
     if quick is None:
         _check_widths(raw, sep, len(names), source)
-    frame = _parse(raw, sep, names, source)
+    body = raw[header.end :]
+    if not body.strip():
+        return pd.DataFrame(columns=names)
+    frame = _parse(body, sep, header, source, None)
     if quick is not None and quick != len(frame) + 1:  # a stray quote misled the quick count
         _check_widths(raw, sep, len(names), source)
+    for column, name in enumerate(names):
+        if not pdt.is_numeric_dtype(frame[name].dtype):
+            frame.isetitem(column, _tidy(frame[name]).array)
     if _holds_padded(raw, sep):
-        _keep_padded(frame, raw, sep, source)
+        _keep_padded(frame, _parse(body, sep, header, source, str))
     return frame
 
 
@@ -99,30 +109,46 @@ def _text_bytes(place: Path, zipped: bool, source: str) -> bytes:
     return raw if b"\n" in raw else raw.replace(b"\r", b"\n")
 
 
-def _records(raw: bytes, sep: str) -> Any:
-    """csv's reader over the text, record by record."""
-    text = io.TextIOWrapper(io.BytesIO(raw), encoding="utf-8", newline="")
-    return csv.reader(text, delimiter=sep, skipinitialspace=True)
+class _Record(NamedTuple):
+    """One record of a text file: its cells, the line it starts on, the next line, and the byte after it."""
+
+    cells: list[str]
+    line: int
+    next_line: int
+    end: int
 
 
-def _blank(cells: list[str]) -> bool:
-    return not cells or (len(cells) == 1 and not cells[0].strip())
+def _records(raw: bytes, sep: str, source: str) -> Iterator[_Record]:
+    """The records that are not blank, one by one: slow, but it knows the lines."""
+    last, end, line = "", 0, 1
 
+    def lines() -> Iterator[str]:
+        nonlocal last, end
+        for last in io.TextIOWrapper(io.BytesIO(raw), encoding="utf-8", newline=""):
+            end += len(last.encode())
+            yield last
 
-def _header(raw: bytes, sep: str, source: str) -> list[str]:
-    """The names in the first line; numbers there mean that the header is missing."""
+    reader = csv.reader(lines(), delimiter=sep, skipinitialspace=True)
     try:
-        cells: list[str] = next((record for record in _records(raw, sep) if not _blank(record)), [])
+        for cells in reader:
+            if len(cells) > 1 or reader.line_num > line or last.strip(" \t\r\n"):
+                yield _Record(cells, line, reader.line_num + 1, end)
+            line = reader.line_num + 1
     except csv.Error as error:
-        raise DataError(f"{source}, line 1: {error}; correct the line of column names.") from None
-    names = [cell.strip() for cell in cells]
+        raise DataError(f"{source}, line {line}: {error}; correct the line.") from None
+
+
+def _header(raw: bytes, sep: str, source: str) -> _Record:
+    """The first line, which holds the names; numbers there mean that the header is missing."""
+    header = next(_records(raw, sep, source))
+    names = [cell.strip() for cell in header.cells]
     other = next((mark for mark in ";\t|," if mark in names[0]), "") if len(names) == 1 else ""
     if other:
         raise DataError(f"{source}: cells seem to be separated by {show(other)}; save it with {show(sep)} instead.")
     if any(names) and not any(np.isnan(level_number(name)) for name in names if name):
         raise DataError(f"{source}, line 1: only numbers where the column names should be; add a line of names above.")
     _check_names(names, source)
-    return names
+    return header._replace(cells=names)
 
 
 def _check_names(names: list[str], source: str) -> None:
@@ -154,46 +180,35 @@ def _quick_count(raw: bytes, sep: str, width: int) -> int | None:
 
 def _check_widths(raw: bytes, sep: str, width: int, source: str) -> None:
     """The slow look, record by record, that finds the line of a row that is too short or too long."""
-    records = _records(raw, sep)
-    line = 1
+    for record in _records(raw, sep, source):
+        if len(record.cells) != width:
+            finding = f"{len(record.cells)} cells where there are {width} column names"
+            remedy = "correct the line, or quote cells that hold the separator"
+            raise DataError(f"{source}, line {record.line}: {finding}; {remedy}.")
+
+
+def _parse(body: bytes, sep: str, header: _Record, source: str, dtype: type | None) -> pd.DataFrame:
+    """pandas reads the rows: numbers and truth values become such, everything else stays text."""
     try:
-        for cells in records:
-            if len(cells) != width and not _blank(cells):
-                finding = f"{len(cells)} cells where there are {width} column names"
-                remedy = "correct the line, or quote cells that hold the separator"
-                raise DataError(f"{source}, line {line}: {finding}; {remedy}.")
-            line = records.line_num + 1
-    except csv.Error as error:
-        raise DataError(f"{source}, line {line}: {error}; correct the line.") from None
-
-
-def _parse(raw: bytes, sep: str, names: list[str], source: str) -> pd.DataFrame:
-    """pandas parses numbers and truth values; everything else stays text, without the spaces around it."""
-    frame = _parse_raw(raw, sep, source, None)
-    if frame.shape[1] != len(names):
-        raise DataError(
-            f"{source}: {len(names)} column names but {frame.shape[1]} columns; correct the quotes in line 1."
-        )
-    frame.columns = pd.Index(names)
-    for place, name in enumerate(names):
-        if not pdt.is_numeric_dtype(frame[name].dtype):
-            frame.isetitem(place, _tidy(frame[name]).array)
-    return frame
-
-
-def _parse_raw(raw: bytes, sep: str, source: str, dtype: type | None) -> pd.DataFrame:
-    try:
-        return pd.read_csv(
-            io.BytesIO(raw),
-            sep=sep,
-            dtype=dtype,
-            na_values=list(GAPS),
-            keep_default_na=False,
-            skipinitialspace=True,
-            index_col=False,
-            low_memory=False,
-        )
-    except ValueError as error:  # pandas' parser errors are ValueErrors
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            return pd.read_csv(
+                io.BytesIO(body),
+                sep=sep,
+                header=None,
+                names=header.cells,
+                dtype=dtype,
+                na_values=list(GAPS),
+                keep_default_na=False,
+                skipinitialspace=True,
+                index_col=False,
+                low_memory=False,
+            )
+    except (ValueError, pd.errors.ParserWarning) as error:  # pandas' parser errors are ValueErrors
+        quote = re.search(r"EOF inside string starting at row (\d+)", str(error))
+        if quote:
+            line = header.next_line + int(quote[1])
+            raise DataError(f"{source}, line {line}: a quote is opened and never closed; close or remove it.") from None
         raise DataError(f"{source}: not a readable table ({show(str(error), 120)}); correct the file.") from None
 
 
@@ -221,10 +236,9 @@ def _holds_padded(raw: bytes, sep: str) -> bool:
     return bool((starts & (after >= ord("0")) & (after <= ord("9"))).any())
 
 
-def _keep_padded(frame: pd.DataFrame, raw: bytes, sep: str, source: str) -> None:
+def _keep_padded(frame: pd.DataFrame, texts: pd.DataFrame) -> None:
     """Columns of numbers with leading zeros are codes: they stay text."""
-    texts = _parse_raw(raw, sep, source, str)
     for place, name in enumerate(frame.columns):
-        text = texts.iloc[:, place].str.strip()
+        text = texts[name].str.strip()
         if pdt.is_numeric_dtype(frame[name].dtype) and text.str.fullmatch(r"[+-]?0[0-9]+").any():
             frame.isetitem(place, text.array)

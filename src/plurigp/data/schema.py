@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -71,7 +71,7 @@ class Schema:
         return {"columns": [asdict(column) for column in self.columns]}
 
     @staticmethod
-    def from_dict(saved: Mapping) -> "Schema":
+    def from_dict(saved: object) -> "Schema":
         """The schema that `to_dict` wrote."""
         entries = saved.get("columns") if isinstance(saved, Mapping) else None
         if not isinstance(entries, list | tuple):
@@ -79,7 +79,7 @@ class Schema:
         return Schema(tuple(_column(entry) for entry in entries))
 
     def to_toml(self) -> str:
-        """The schema as text to edit; dtypes are left out, since the table itself tells them."""
+        """The schema as text to edit: reasons are comments, and dtypes are left to the table itself."""
         return toml.dumps(self.columns)
 
     @staticmethod
@@ -130,7 +130,9 @@ def changed(column: Column, change: object) -> Column:
     """The column as declared; settings of its old kind that the new kind does not have are dropped."""
     given = declaration(column.name, change)
     kind = given.get("kind", column.kind)
-    settings = () if kind == ASIDE else kind_of(replace(column, kind=kind)).settings
+    if kind == ASIDE:
+        return Column(column.name, ASIDE, given.get("reason", "declared"), dtype=column.dtype)
+    settings = kind_of(replace(column, kind=kind)).settings
     for key in ("levels", "trials", "bounds"):
         if given.get(key) and key not in settings:
             raise DataError(f"{at(column.name)}: {key} does not belong to kind {show(kind)}; leave it out.")
@@ -151,9 +153,9 @@ def declaration(name: str, change: object) -> dict[str, Any]:
     raise DataError(f"{at(name)}: declare it as a kind or as a mapping of settings, not {show(change)}.")
 
 
-def trials_aside(columns: tuple[Column, ...]) -> tuple[Column, ...]:
-    """Columns that hold the trials of a binomial are set aside; a name that is no column is an error."""
-    names = {column.name for column in columns}
+def trials_aside(columns: tuple[Column, ...], also: Iterable[str] = ()) -> tuple[Column, ...]:
+    """Columns that hold the trials of a binomial are set aside; a name found neither here nor in `also` is an error."""
+    names = {column.name for column in columns} | set(also)
     owners = {c.trials: c.name for c in columns if c.kind != ASIDE and isinstance(c.trials, str)}
     for trials, owner in owners.items():
         if trials not in names:

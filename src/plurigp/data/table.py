@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
+from plurigp.data.cells import Cells
 from plurigp.data.column import ASIDE, Column
 from plurigp.data.fill import fill_gaps, in_dtype
 from plurigp.data.frames import to_frame
@@ -39,8 +40,9 @@ class Coder:
     def fit(frame: object, schema: Schema) -> "Coder":
         """Completes the schema from the training rows and measures the units of its columns."""
         rows = to_frame(frame)
-        columns = trials_aside(tuple(_settled(column, rows) for column in schema))
-        units = [_units(column, rows) for column in columns if column.kind != ASIDE]
+        cells = {column.name: cells_in(rows, column.name) for column in schema.used}
+        columns = trials_aside(tuple(_settled(column, cells, rows) for column in schema), rows.columns)
+        units = [_units(column, cells[column.name], rows) for column in columns if column.kind != ASIDE]
         if not units:
             raise _no_column_left(columns, len(rows))
         shift, scale, squeeze = (np.array(part, dtype=np.float64) for part in zip(*units, strict=True))
@@ -81,12 +83,13 @@ class Coder:
         """The frame with the gaps of its used columns filled from coded values [N D]; observed cells as they were."""
         rows = to_frame(frame)
         filled = (frame if isinstance(frame, pd.DataFrame) else rows).copy()
+        places = rows.columns.get_indexer(pd.Index([column.name for column in self.schema.used]))
         for d, column in enumerate(self.schema.used):
             gaps = ~cells_in(rows, column.name).seen
             if gaps.any():
                 raw = _within_trials(column, self._undo(d, column, coded[:, d]), rows)
-                place = int(np.flatnonzero(rows.columns == column.name)[0])
-                filled.isetitem(place, fill_gaps(rows[column.name], gaps, raw).array)
+                series = fill_gaps(rows[column.name], gaps, raw)
+                filled.isetitem(int(places[d]), series)  # type: ignore[arg-type]  # a series keeps its dtype; stubs forget it
         return filled
 
     def to_dict(self) -> dict:
@@ -95,8 +98,9 @@ class Coder:
         return {"schema": self.schema.to_dict(), **{key: part.tolist() for key, part in parts.items()}}
 
     @staticmethod
-    def from_dict(saved: Mapping) -> "Coder":
+    def from_dict(saved: object) -> "Coder":
         """The coder that `to_dict` wrote."""
+        saved = saved if isinstance(saved, Mapping) else {}
         schema = Schema.from_dict(saved.get("schema", {}))
         try:
             parts = [np.array(saved.get(key, ()), dtype=np.float64) for key in ("shift", "scale", "squeeze")]
@@ -119,15 +123,15 @@ class Coder:
         return levels.astype(object).where(~gaps) if gaps.any() else levels
 
 
-def _settled(column: Column, rows: pd.DataFrame) -> Column:
+def _settled(column: Column, cells: Mapping[str, Cells], rows: pd.DataFrame) -> Column:
     """One column of the schema with its dtype and levels from the training rows."""
     if column.name in rows.columns:
         column = replace(column, dtype=str(rows[column.name].dtype))
-    return column if column.kind == ASIDE else settled(column, cells_in(rows, column.name))
+    return column if column.kind == ASIDE else settled(column, cells[column.name])
 
 
-def _units(column: Column, rows: pd.DataFrame) -> Units:
-    numbers = read_column(column, cells_in(rows, column.name), rows)[:, 0]
+def _units(column: Column, cells: Cells, rows: pd.DataFrame) -> Units:
+    numbers = read_column(column, cells, rows)[:, 0]
     return kind_of(column).units(column, numbers[~np.isnan(numbers)])
 
 

@@ -12,7 +12,7 @@ _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
 def dumps(columns: tuple[Column, ...]) -> str:
-    """One [[column]] table per column, with only the settings that its kind has."""
+    """One [[column]] table per column: the reason as a comment, and only the settings that its kind has."""
     head = ["# One [[column]] per column of the table. Change kind where the choice is wrong.", "# Kinds:"]
     head += [f"#   {kind.name}: {kind.about}" for kind in KINDS.values()]
     head += [f"#   {ASIDE}: not used by the model", ""]
@@ -20,9 +20,8 @@ def dumps(columns: tuple[Column, ...]) -> str:
 
 
 def _block(column: Column) -> str:
-    lines = ["[[column]]", f"name = {_string(column.name)}", f"kind = {_string(column.kind)}"]
-    if column.reason:
-        lines.append(f"reason = {_string(column.reason)}")
+    lines = [f"# {_string(column.reason)[1:-1]}"] if column.reason else []
+    lines += ["[[column]]", f"name = {_string(column.name)}", f"kind = {_string(column.kind)}"]
     fields = () if column.kind == ASIDE else kind_of(column).settings
     if "levels" in fields and column.levels:
         lines.append(f"levels = [{', '.join(_value(level) for level in column.levels)}]")

@@ -30,7 +30,8 @@ class Likelihood:
     `point` turns that average into the one coded value a gap is filled with. Both `mean` and `sample` see `y`
     for its companion slots (a binomial's trials) only. `features` is what the encoder reads of a cell.
     `expected_log_prob` and `predictive_log_prob` are None where quadrature is the way; both take
-    (theta, y, mean, var, rule). `start` sees one column's observed cells [n W].
+    (theta, y, mean, var, rule). The `block_` forms, for families that need them for speed, take a whole block at
+    once ([B C ·], theta with its column axis) and must agree with the one-cell forms. `start` sees one column's observed cells [n W].
     """
 
     kind: str
@@ -44,6 +45,9 @@ class Likelihood:
     expected_log_prob: Callable[..., Scalar] | None = None
     predictive_log_prob: Callable[..., Scalar] | None = None
     predictive_mean: Callable[..., Float[Array, " R"]] | None = None
+    block_expected_log_prob: Callable[..., Float[Array, "B C"]] | None = None
+    block_predictive_log_prob: Callable[..., Float[Array, "B C"]] | None = None
+    block_predictive_mean: Callable[..., Float[Array, "B C R"]] | None = None
     n_quadrature: int = 10
     continuous: bool = False
 

@@ -130,6 +130,13 @@ def over_cells(one_cell: Callable) -> Callable:
     return mapped
 
 
+def _cells_of(like: Likelihood, one_cell: Callable, whole_block: Callable | None, rule: Rule) -> Callable:
+    """The family's form for a whole block where it has one, its one-cell form vmapped otherwise."""
+    if whole_block is not None:
+        return lambda theta, y, a, v: whole_block(theta, y, a, v, rule)
+    return over_cells(lambda t, y, a, v: one_cell(like, t, y, a, v, rule))
+
+
 def _padded_var(block: Block, f_var: Float[Array, "B P"]) -> Float[Array, "B C H"]:
     """Variances of a block's functions, kept off zero where √ has no slope."""
     return jnp.maximum(cell_functions(block, f_var), 1e-10)
@@ -151,7 +158,7 @@ def expected_log_probs(
         like = block.likelihood
         arrays = [cell_values(block, values), cell_functions(block, f_mean), _padded_var(block, f_var)]
         if key is None:
-            cells = over_cells(lambda t, y, a, v, like=like, rule=rule: expected_log_prob(like, t, y, a, v, rule))
+            cells = _cells_of(like, expected_log_prob, like.block_expected_log_prob, rule)
         else:
             noise_shape = (*arrays[1].shape[:2], len(rule.points), block.width)
             arrays.append(jax.random.normal(jax.random.fold_in(key, number), noise_shape, f_mean.dtype))
@@ -160,6 +167,35 @@ def expected_log_probs(
             )
         out.append(jnp.where(seen[:, slice(*block.columns)], cells(_theta(block, theta), *arrays), 0))
     return tuple(out)
+
+
+def cell_log_probs(
+    layout: Layout, thetas: Thetas, values: Float[Array, "B V"], f: Float[Array, " P"]
+) -> Float[Array, "B D"]:
+    """log p(y|f) of every cell in block order, all rows at the same f."""
+    out = []
+    rows = jnp.broadcast_to(f, (len(values), len(f)))
+    for block, theta in zip(layout.blocks, thetas, strict=True):
+        cells = over_cells(lambda t, y, f, like=block.likelihood: like.log_prob(t, y, f))
+        out.append(cells(_theta(block, theta), cell_values(block, values), cell_functions(block, rows)))
+    return jnp.concatenate(out, 1)
+
+
+def column_starts(schema: Schema, layout: Layout, values: np.ndarray, seen: np.ndarray) -> tuple[np.ndarray, Thetas]:
+    """Bias on the link scale [P] and theta per block, from each column's own observed cells (block order)."""
+    bias: list[np.ndarray] = []
+    thetas = []
+    for block in layout.blocks:
+        n_slots = (block.slots[1] - block.slots[0]) // block.n_columns
+        starts = []
+        for c in range(block.n_columns):
+            slot = block.slots[0] + c * n_slots
+            cells = values[seen[:, block.columns[0] + c], slot : slot + n_slots]
+            column = schema.used[layout.order[block.columns[0] + c]]
+            starts.append(block.likelihood.start(cells if len(cells) else values[:1, slot : slot + n_slots], column))
+        bias += [start.bias for start in starts]
+        thetas.append({name: jnp.asarray([s.theta[name] for s in starts], float) for name in starts[0].theta})
+    return np.concatenate(bias), tuple(thetas)
 
 
 def predictive_log_probs(
@@ -174,9 +210,8 @@ def predictive_log_probs(
     """log ∫ p(y|f) q(f) df for every cell in block order, zero where not seen."""
     out = []
     for block, theta, rule in zip(layout.blocks, thetas, rules, strict=True):
-        cells = over_cells(
-            lambda t, y, a, v, like=block.likelihood, rule=rule: predictive_log_prob(like, t, y, a, v, rule)
-        )
+        like = block.likelihood
+        cells = _cells_of(like, predictive_log_prob, like.block_predictive_log_prob, rule)
         arrays = (cell_values(block, values), cell_functions(block, f_mean), _padded_var(block, f_var))
         out.append(cells(_theta(block, theta), *arrays))
     return jnp.where(seen, jnp.concatenate(out, 1), 0)

@@ -55,6 +55,35 @@ def _sample(key: Array, theta: Theta, y: Float[Array, " W"], f: Float[Array, " H
     return jax.random.categorical(key, jnp.where(_levels(theta, f), f, -jnp.inf)).astype(f.dtype)
 
 
+def _levels_first(theta: Theta, cells: Float[Array, "B C H"]) -> tuple[Float[Array, "H C B"], Bool[Array, "H C B"]]:
+    H, (B, C) = cells.shape[2], cells.shape[:2]
+    level = jnp.arange(H)[:, None, None] < theta["n_levels"][None, :, None]
+    return jnp.transpose(cells), jnp.broadcast_to(level, (H, C, B))
+
+
+def _block_expected(
+    theta: Theta, y: Float[Array, "B C W"], mean: Float[Array, "B C H"], var: Float[Array, "B C H"], rule: Rule
+) -> Float[Array, "B C"]:
+    a, level = _levels_first(theta, mean)
+    own = jnp.where(jnp.arange(mean.shape[2]) == y, mean, 0).sum(2)
+    return own - expected_logsumexp(a, jnp.transpose(var), level).T
+
+
+def _block_predictive_mean(
+    theta: Theta, y: Float[Array, "B C W"], mean: Float[Array, "B C H"], var: Float[Array, "B C H"], rule: Rule
+) -> Float[Array, "B C H"]:
+    a, level = _levels_first(theta, mean)
+    return jnp.transpose(expected_softmax(a, jnp.transpose(var), level))
+
+
+def _block_predictive(
+    theta: Theta, y: Float[Array, "B C W"], mean: Float[Array, "B C H"], var: Float[Array, "B C H"], rule: Rule
+) -> Float[Array, "B C"]:
+    probability = _block_predictive_mean(theta, y, mean, var, rule)
+    own = jnp.where(jnp.arange(mean.shape[2]) == y, probability, 0).sum(2)
+    return jnp.log(jnp.maximum(own, jnp.finfo(mean.dtype).tiny))
+
+
 def _start(y: np.ndarray, column: Column) -> Start:
     counts = np.bincount(y[:, 0].astype(int), minlength=len(column.levels)) + 0.5
     bias = np.log(counts / counts.sum())
@@ -81,4 +110,7 @@ categorical = Likelihood(
     expected_log_prob=_expected,
     predictive_log_prob=_predictive,
     predictive_mean=_predictive_mean,
+    block_expected_log_prob=_block_expected,
+    block_predictive_log_prob=_block_predictive,
+    block_predictive_mean=_block_predictive_mean,
 )

@@ -27,15 +27,25 @@ def gauss_hermite(n: int) -> Rule:
     return Rule(tuple(points.tolist()), tuple((weights / weights.sum()).tolist()))
 
 
+UNROLL = 12  # short rules are unrolled (several times faster than a tensordot); long ones are scanned, to compile once
+
+
+def _nodes(rule: Rule, n_functions: int) -> tuple[np.ndarray, np.ndarray]:
+    """The product rule for n_functions independent normals: points [J H], weights [J]."""
+    points = np.array(list(product(rule.points, repeat=n_functions)))
+    return points, np.prod(list(product(rule.weights, repeat=n_functions)), axis=1)
+
+
 def expect(
     g: Callable[[Float[Array, " H"]], Any], mean: Float[Array, " H"], var: Float[Array, " H"], rule: Rule
 ) -> Any:
-    """E[g(f)] for independent f_h ~ N(mean_h, var_h); unrolled: a tensordot over nodes is several times slower."""
+    """E[g(f)] for independent f_h ~ N(mean_h, var_h)."""
     sd = jnp.sqrt(var)
-    total = 0.0
-    for nodes in product(range(len(rule.points)), repeat=len(mean)):
-        weight = float(np.prod([rule.weights[j] for j in nodes]))
-        total = total + weight * g(mean + sd * jnp.asarray([rule.points[j] for j in nodes], mean.dtype))
+    points, weights = (jnp.asarray(part, mean.dtype) for part in _nodes(rule, len(mean)))
+    if len(weights) <= UNROLL:
+        return sum(w * g(mean + sd * t) for t, w in zip(points, weights, strict=True))
+    first = jnp.zeros_like(jax.eval_shape(g, mean))
+    total, _ = jax.lax.scan(lambda total, tw: (total + tw[1] * g(mean + sd * tw[0]), None), first, (points, weights))
     return total
 
 
@@ -44,11 +54,8 @@ def log_expect(
 ) -> Scalar:
     """log E[exp(log_g(f))], by the same nodes, without overflow."""
     sd = jnp.sqrt(var)
-    terms = []
-    for nodes in product(range(len(rule.points)), repeat=len(mean)):
-        weight = float(np.prod([rule.weights[j] for j in nodes]))
-        terms.append(np.log(weight) + log_g(mean + sd * jnp.asarray([rule.points[j] for j in nodes], mean.dtype)))
-    return jax.nn.logsumexp(jnp.stack(terms))
+    points, weights = (jnp.asarray(part, mean.dtype) for part in _nodes(rule, len(mean)))
+    return jax.nn.logsumexp(jnp.log(weights) + jax.lax.map(lambda t: log_g(mean + sd * t), points))
 
 
 def expect_by_sampling(
@@ -63,92 +70,101 @@ def expect_by_sampling(
 
 
 # --- softmax: E[log Σ_k e^{f_k}] and E[softmax(f)] from one-dimensional rules (docs/mathematics.md) ---
+#
+# Levels come first and any number of cells last ([H *n]): the loops then run over cells, which the compiler
+# vectorises; the same code under vmap, cells first, is several times slower.
 
-LSE_RULE, LSE_POINTS = gauss_hermite(12), 32
-SOFTMAX_RULE, SOFTMAX_POINTS = gauss_hermite(32), 64
+LSE_RULE, LSE_POINTS, LSE_REACH = gauss_hermite(12), 24, 4.5
+SOFTMAX_RULE, SOFTMAX_POINTS, SOFTMAX_REACH = gauss_hermite(12), 32, 6.0
+
+Levels = Float[Array, "H *n"]
 
 
 class _Sweep(NamedTuple):
-    """Everything both integrals over s share: e^{f_k − c} at the nodes, and the ends of the trapezoid."""
+    """What both integrals over s share: c, e^{f_k − c} at the nodes [H J *n], and the trapezoid's start and step."""
 
-    c: Scalar
-    growth: Float[Array, "H J"]
-    weights: Float[Array, " J"]
-    start: Scalar
-    step: Scalar
+    c: Float[Array, "*n"]
+    growth: Float[Array, "H J *n"]
+    start: Float[Array, "*n"]
+    step: Float[Array, "*n"]
 
 
-def _sweep(
-    mean: Float[Array, " H"], var: Float[Array, " H"], level: Bool[Array, " H"], rule: Rule, n: int, reach: float
-) -> _Sweep:
+def _per_node(numbers: tuple[float, ...], like: Levels) -> Float[Array, "1 J *ones"]:
+    return jnp.asarray(numbers, like.dtype).reshape(1, -1, *(1 for _ in like.shape[1:]))
+
+
+def _sweep(mean: Levels, var: Levels, level: Bool[Array, "H *n"], rule: Rule, n_points: int, reach: float) -> _Sweep:
     """c = log E[Σ e^f] cancels the integrand to first order at the lower end, where it falls like e^{2s + v};
     at the upper end it must outlast the smallest likely Σ e^f, some sd below c. Hence ends that widen with v."""
     tops = jnp.where(level, mean + var / 2, -jnp.inf)
-    c = jax.nn.logsumexp(tops)
-    widest = jnp.where(level, var, 0).max()
+    c = jax.nn.logsumexp(tops, axis=0)
+    widest = jnp.where(level, var, 0).max(0)
     sd = jnp.sqrt(jnp.where(level, var, 1))
-    start = -(widest / 2 + reach + 1)
-    end = widest / 2 + reach - 4 + 3.5 * jnp.sqrt(widest) + (c - tops.max())
-    exponent = jnp.where(level, mean, 0)[:, None] - c + sd[:, None] * jnp.asarray(rule.points, mean.dtype)
+    start = -(widest / 2 + reach)
+    end = widest / 2 + 3.5 * jnp.sqrt(widest) + (c - tops.max(0)) + 2
+    exponent = (jnp.where(level, mean, 0) - c)[:, None] + sd[:, None] * _per_node(rule.points, mean)
     growth = jnp.where(level[:, None], jnp.exp(jnp.minimum(exponent, 60.0)), 0)
-    return _Sweep(c, growth, jnp.asarray(rule.weights, mean.dtype), start, (end - start) / (n - 1))
+    return _Sweep(c, growth, start, (end - start) / (n_points - 1))
 
 
-def _integrate(body: Callable[[Scalar], Any], sweep: _Sweep, n: int) -> Any:
-    """∫ body(s) ds by the trapezoid; the ends are where the integrand has died away."""
-    steps = jnp.arange(n).astype(sweep.step.dtype)
+def _integrate(body: Callable[[Array], Any], sweep: _Sweep, n_points: int) -> Any:
+    """∫ body(s) ds by the trapezoid; at both ends the integrand has died away."""
     first = jax.tree.map(jnp.zeros_like, jax.eval_shape(body, sweep.start))
 
     def add(total: Any, i: Scalar) -> tuple[Any, None]:
         return jax.tree.map(jnp.add, total, body(sweep.start + i * sweep.step)), None
 
-    total, _ = jax.lax.scan(add, first, steps)
+    total, _ = jax.lax.scan(add, first, jnp.arange(n_points).astype(sweep.step.dtype))
     return jax.tree.map(lambda leaf: leaf * sweep.step, total)
 
 
-def _survivors(sweep: _Sweep, s: Scalar) -> tuple[Float[Array, "H J"], Float[Array, "H J"], Float[Array, " H"], Scalar]:
-    """At t = e^{s−c}: t e^{f}, w exp(−t e^f), its sum over nodes (a factor per level) and the factors' product."""
+def _survivors(sweep: _Sweep, s: Float[Array, "*n"], rule: Rule) -> tuple[Array, Levels, Float[Array, "*n"]]:
+    """At t = e^{s−c}: w t e^{f} exp(−t e^f) per node, E[exp(−t e^f)] per level, and the product over levels."""
     scaled = jnp.exp(s) * sweep.growth
-    kept = sweep.weights * jnp.exp(-scaled)
+    kept = _per_node(rule.weights, sweep.growth[:, 0]) * jnp.exp(-scaled)
     factor = jnp.maximum(kept.sum(1), jnp.finfo(kept.dtype).tiny)
-    return scaled, kept, factor, jnp.prod(factor)
+    return kept * scaled, factor, jnp.prod(factor, axis=0)
 
 
 def lse_and_gradient(
-    mean: Float[Array, " H"], var: Float[Array, " H"], level: Bool[Array, " H"]
-) -> tuple[Scalar, Float[Array, " H"], Float[Array, " H"]]:
-    """Value and both gradients in one sweep; the integral does not depend on c or the ends, so they are held still."""
-    sweep = _sweep(mean, var, level, LSE_RULE, LSE_POINTS, reach=6.5)
-    points = jnp.asarray(LSE_RULE.points, mean.dtype)
+    mean: Levels, var: Levels, level: Bool[Array, "H *n"]
+) -> tuple[Float[Array, "*n"], Levels, Levels]:
+    """Value and both gradients in one sweep. The gradients include that of c: it restores the tail below `start`,
+    where level k's share is softmax(mean + var/2)_k."""
+    sweep = _sweep(mean, var, level, LSE_RULE, LSE_POINTS, LSE_REACH)
+    points = _per_node(LSE_RULE.points, mean)
 
-    def body(s: Scalar) -> Any:
-        scaled, kept, factor, whole = _survivors(sweep, s)
-        slope = kept * scaled * (whole / factor)[:, None]
-        return jnp.exp(-jnp.exp(s)) - whole, slope.sum(1), (slope * points).sum(1)
+    def body(s: Array) -> Any:
+        slope, factor, whole = _survivors(sweep, s, LSE_RULE)
+        others = whole / factor
+        return jnp.exp(-jnp.exp(s)) - whole, slope.sum(1) * others, (slope * points).sum(1) * others
 
     value, by_mean, by_sd = _integrate(body, sweep, LSE_POINTS)
-    return sweep.c + value, by_mean, 0.5 * by_sd / jnp.sqrt(var)
+    tail = (1 - by_mean.sum(0)) * jnp.where(level, jnp.exp(mean + var / 2 - sweep.c), 0)
+    return sweep.c + value, by_mean + tail, 0.5 * (by_sd / jnp.sqrt(var) + tail)
 
 
 @jax.custom_jvp
-def expected_logsumexp(mean: Float[Array, " H"], var: Float[Array, " H"], level: Bool[Array, " H"]) -> Scalar:
+def expected_logsumexp(mean: Levels, var: Levels, level: Bool[Array, "H *n"]) -> Float[Array, "*n"]:
     """E[log Σ_k e^{f_k}] over the real levels: c + ∫ (e^{−e^s} − Π_k E[exp(−e^{s−c} e^{f_k})]) ds."""
     return lse_and_gradient(mean, var, level)[0]
 
 
 @expected_logsumexp.defjvp
-def _expected_logsumexp_jvp(primals: Any, tangents: Any) -> tuple[Scalar, Scalar]:
+def _expected_logsumexp_jvp(primals: Any, tangents: Any) -> tuple[Array, Array]:
     value, by_mean, by_var = lse_and_gradient(*primals)
-    return value, by_mean @ tangents[0] + by_var @ tangents[1]
+    return value, (by_mean * tangents[0] + by_var * tangents[1]).sum(0)
 
 
-def expected_softmax(mean: Float[Array, " H"], var: Float[Array, " H"], level: Bool[Array, " H"]) -> Float[Array, " H"]:
+def expected_softmax(mean: Levels, var: Levels, level: Bool[Array, "H *n"]) -> Levels:
     """E[softmax(f)] over the real levels, from 1/S = ∫ e^{−tS} dt; normalised, so it sums to one exactly."""
-    sweep = _sweep(mean, var, level, SOFTMAX_RULE, SOFTMAX_POINTS, reach=10.0)
+    sweep = _sweep(mean, var, level, SOFTMAX_RULE, SOFTMAX_POINTS, SOFTMAX_REACH)
 
-    def body(s: Scalar) -> Float[Array, " H"]:
-        scaled, kept, factor, whole = _survivors(sweep, s)
-        return (kept * scaled).sum(1) * whole / factor
+    def body(s: Array) -> Levels:
+        slope, factor, whole = _survivors(sweep, s, SOFTMAX_RULE)
+        return slope.sum(1) * whole / factor
 
     probability = _integrate(body, sweep, SOFTMAX_POINTS)
-    return probability / probability.sum()
+    tail = (1 - probability.sum(0)) * jnp.where(level, jnp.exp(mean + var / 2 - sweep.c), 0)
+    probability = jnp.maximum(probability + tail, 0)
+    return probability / probability.sum(0)

@@ -1,0 +1,83 @@
+import json
+import tomllib
+
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from plurigp.cli.app import app
+from plurigp.cli.text import plain
+
+
+@pytest.fixture
+def table(tmp_path, mixed_frame):
+    path = tmp_path / "patients.csv"
+    mixed_frame.to_csv(path, index=False)
+    return path
+
+
+def run(*args):
+    return CliRunner().invoke(app, ["check", *map(str, args)])
+
+
+def test_every_column_with_kind_gaps_and_reason(table):
+    result = run(table)
+    assert result.exit_code == 0
+    lines = {line.split()[0]: line for line in result.stdout.splitlines() if line.strip()}
+    kinds = {"patient": "aside", "albumin": "gaussian", "diabetes": "bernoulli", "visits": "poisson"}
+    for name, kind in kinds.items():
+        assert lines[name].split()[1] == kind
+    assert "'no', 'yes'" in lines["diabetes"]
+    assert "%" in lines["albumin"]
+    assert "120 rows; 5 columns used, 1 set aside" in result.stdout
+
+
+def test_json_is_all_there_is(table, mixed_frame):
+    result = run(table, "--json")
+    answer = json.loads(result.stdout)
+    assert answer["rows"] == 120
+    assert [column["name"] for column in answer["columns"]] == list(mixed_frame.columns)
+    for column in answer["columns"]:
+        assert column["gaps"] == pytest.approx(mixed_frame[column["name"]].isna().mean())
+        assert column["reason"]
+
+
+def test_written_schema_can_be_edited_and_handed_back(table, tmp_path):
+    schema = tmp_path / "schema.toml"
+    assert f"wrote {schema}" in run(table, "--write", schema).stdout
+    text = schema.read_text()
+    assert {c["name"] for c in tomllib.loads(text)["column"]} >= {"albumin", "visits"}
+    schema.write_text(text.replace('kind = "poisson"', 'kind = "gaussian"'))
+    answer = json.loads(run(table, "--schema", schema, "--json").stdout)
+    kinds = {column["name"]: column["kind"] for column in answer["columns"]}
+    assert kinds["visits"] == "gaussian"
+    refused = run(table, "--write", schema)
+    assert refused.exit_code == 1
+    assert "--force" in refused.stderr
+    assert run(table, "--write", schema, "--force").exit_code == 0
+
+
+def test_a_schema_that_the_cells_contradict(table, tmp_path):
+    schema = tmp_path / "schema.toml"
+    schema.write_text('[[column]]\nname = "albumin"\nkind = "poisson"\n')
+    result = run(table, "--schema", schema)
+    assert result.exit_code == 1
+    assert result.stderr.startswith(f"error: {table}: column 'albumin', row ")
+    assert result.stderr.count("\n") == 1
+
+
+HOSTILE = ["\x1b[2Jgone", "[bold]x[/bold]", "[/]", "a\u202eb", "=cmd|' /C calc'!A0", "</script>", "x" * 500]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_names_and_levels(tmp_path, name):
+    path = tmp_path / "t.parquet"
+    pd.DataFrame({name: [1.5, 2.5, 3.7, 0.1] * 5, "level": [name, "b", "c", name] * 5}).to_parquet(path)
+    result = run(path)
+    assert result.exit_code == 0, result.stderr
+    assert all(line.isprintable() for line in result.stdout.splitlines())
+    assert plain(name)[:30] in result.stdout
+    assert {c["name"] for c in json.loads(run(path, "--json").stdout)["columns"]} == {name, "level"}
+    assert run(path, "--write", tmp_path / "s.toml").exit_code == 0
+    again = run(path, "--schema", tmp_path / "s.toml", "--json")
+    assert again.exit_code == 0, again.stderr

@@ -1,0 +1,161 @@
+"""Random cells of every family, SciPy's word on each of them, and float64 throughout."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+import pytest
+from scipy import special, stats
+
+from plurigp.likelihoods.base import Likelihood
+from plurigp.likelihoods.beta import EDGE
+from plurigp.likelihoods.gaussian import FLOOR
+from plurigp.likelihoods.registry import LIKELIHOODS
+
+
+@pytest.fixture(autouse=True)
+def _float64() -> Iterator[None]:
+    with jax.enable_x64(True):
+        yield
+
+
+class Cells(NamedTuple):
+    """n cells of one family; `facts` is the part of theta that is not learned."""
+
+    theta: dict[str, np.ndarray]  # [n]
+    facts: dict[str, np.ndarray]  # [n]
+    y: np.ndarray  # [n W]
+    f: np.ndarray  # [n H]
+
+
+@dataclass(frozen=True)
+class Family:
+    """A likelihood under test: how to draw cells of it, and SciPy's frozen distribution of one cell."""
+
+    like: Likelihood
+    draw: Callable[[np.random.Generator, int], Cells]
+    scipy: Callable[[Cells], np.ndarray]  # log density of every cell
+    theta: dict[str, float]  # one ordinary column
+    n_functions: int = 1
+
+    @property
+    def kind(self) -> str:
+        return self.like.kind
+
+    def log_prob(self) -> Callable[..., jax.Array]:
+        """log p(y|f) of (theta, facts, y, f), over cells side by side."""
+        one = lambda theta, facts, y, f: self.like.log_prob({**theta, **facts}, y, f)  # noqa: E731
+        return jax.jit(jax.vmap(one))
+
+
+def _column(n: int, *slots: Any) -> np.ndarray:
+    return np.stack([np.broadcast_to(np.asarray(slot, float), (n,)) for slot in slots], 1)
+
+
+def _gaussian(rng: np.random.Generator, n: int) -> Cells:
+    f = rng.uniform(-3, 3, (n, 1))
+    log_sd = rng.uniform(-6, 1, n)  # well below the floor of the noise, too
+    y = f[:, 0] + rng.standard_t(3, n) * np.exp(np.maximum(log_sd, -3))
+    return Cells({"log_sd": log_sd}, {}, _column(n, y), f)
+
+
+def _gaussian_hetero(rng: np.random.Generator, n: int) -> Cells:
+    f = np.stack([rng.uniform(-3, 3, n), rng.uniform(-3, 1.5, n)], 1)
+    return Cells({}, {}, _column(n, f[:, 0] + rng.standard_t(3, n) * np.exp(f[:, 1])), f)
+
+
+def _bernoulli(rng: np.random.Generator, n: int) -> Cells:
+    return Cells({}, {}, _column(n, rng.integers(0, 2, n)), rng.uniform(-6, 6, (n, 1)))
+
+
+def _binomial(rng: np.random.Generator, n: int) -> Cells:
+    trials = rng.integers(1, 300, n)
+    return Cells({}, {}, _column(n, rng.integers(0, trials + 1), trials), rng.uniform(-5, 5, (n, 1)))
+
+
+def _beta(rng: np.random.Generator, n: int) -> Cells:
+    log_nu = rng.uniform(np.log(0.5), np.log(300), n)
+    y = np.where(rng.random(n) < 0.5, rng.uniform(0.001, 0.999, n), rng.beta(0.5, 0.5, n).clip(1e-6, 1 - 1e-6))
+    return Cells({"log_nu": log_nu}, {}, _column(n, y), rng.uniform(-4, 4, (n, 1)))
+
+
+def _poisson(rng: np.random.Generator, n: int) -> Cells:
+    f = rng.uniform(-4, 6, (n, 1))
+    return Cells({}, {}, _column(n, rng.poisson(np.exp(f[:, 0] + rng.normal(size=n)))), f)
+
+
+def _categorical(rng: np.random.Generator, n: int) -> Cells:
+    n_levels = rng.integers(2, 9, n)
+    f = rng.uniform(-6, 6, (n, 8))  # padded to eight: the padding holds numbers that must not matter
+    return Cells({}, {"n_levels": n_levels}, _column(n, rng.integers(0, n_levels)), f)
+
+
+def noise_sd(log_sd: np.ndarray) -> np.ndarray:
+    return np.sqrt(FLOOR**2 + np.exp(2 * log_sd))
+
+
+def beta_shapes(log_nu: np.ndarray, f: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    mu, rest = (EDGE + (1 - 2 * EDGE) * special.ndtr(g) for g in (f, -f))
+    return np.exp(log_nu) * mu, np.exp(log_nu) * rest
+
+
+def _scipy_categorical(c: Cells) -> np.ndarray:
+    rows = zip(c.y[:, 0].astype(int), c.f, c.facts["n_levels"], strict=True)
+    return np.array([special.log_softmax(f[:n])[y] for y, f, n in rows])
+
+
+_ALL = (
+    Family(
+        LIKELIHOODS["gaussian"],
+        _gaussian,
+        lambda c: stats.norm.logpdf(c.y[:, 0], c.f[:, 0], noise_sd(c.theta["log_sd"])),
+        {"log_sd": -0.7},
+    ),
+    Family(
+        LIKELIHOODS["gaussian_hetero"],
+        _gaussian_hetero,
+        lambda c: stats.norm.logpdf(c.y[:, 0], c.f[:, 0], np.exp(c.f[:, 1])),
+        {},
+        n_functions=2,
+    ),
+    Family(
+        LIKELIHOODS["bernoulli"],
+        _bernoulli,
+        lambda c: stats.bernoulli.logpmf(c.y[:, 0], special.expit(c.f[:, 0])),
+        {},
+    ),
+    Family(
+        LIKELIHOODS["binomial"],
+        _binomial,
+        lambda c: stats.binom.logpmf(c.y[:, 0], c.y[:, 1], special.expit(c.f[:, 0])),
+        {},
+    ),
+    Family(
+        LIKELIHOODS["beta"],
+        _beta,
+        lambda c: stats.beta.logpdf(c.y[:, 0], *beta_shapes(c.theta["log_nu"], c.f[:, 0])),
+        {"log_nu": 3.0},
+    ),
+    Family(
+        LIKELIHOODS["poisson"],
+        _poisson,
+        lambda c: stats.poisson.logpmf(c.y[:, 0], np.exp(c.f[:, 0])),
+        {},
+    ),
+    Family(LIKELIHOODS["categorical"], _categorical, _scipy_categorical, {}, n_functions=8),
+)
+FAMILIES = {family.kind: family for family in _ALL}
+
+
+@pytest.fixture(params=list(FAMILIES))
+def family(request: pytest.FixtureRequest) -> Family:
+    """Every family in turn."""
+    return FAMILIES[request.param]
+
+
+@pytest.fixture
+def families() -> dict[str, Family]:
+    """All of them by kind."""
+    return FAMILIES

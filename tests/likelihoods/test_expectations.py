@@ -1,0 +1,271 @@
+"""Expectations over f ~ N(mean, var): closed forms meet the integral, quadrature meets more quadrature, draws meet both.
+
+The reference is written apart from `rules.expect`: all nodes of a tensor grid at once, summed by NumPy.
+"""
+
+from itertools import product
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.scipy.special import gammaln, ndtr
+from scipy import special, stats
+
+from plurigp.likelihoods.base import expected_log_prob, predictive_log_prob, predictive_mean
+from plurigp.likelihoods.rules import expect, expect_by_sampling, gauss_hermite
+
+N = 40  # cells per family
+
+
+def grid(n_functions: int, n_nodes: int = 100, dense: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes [G H] and weights [G] of a standard normal: Gauss–Hermite, or a fine trapezoid over ± 9 sd."""
+    if dense:
+        points = np.linspace(-9, 9, n_nodes)
+        weights = np.exp(-(points**2) / 2)
+    else:
+        points, weights = np.polynomial.hermite_e.hermegauss(n_nodes)
+    weights = weights / weights.sum()
+    nodes = np.array(list(product(points, repeat=n_functions)))
+    return nodes, np.prod(np.array(list(product(weights, repeat=n_functions))), axis=1)
+
+
+class Reference:
+    """E[log p], log E[p] and E[y] of cells whose moments are given, all by one grid."""
+
+    def __init__(self, like, theta, y, mean, var, nodes, weights):
+        self.like, self.theta, self.y, self.weights = like, theta, y, weights
+        self.f = mean[:, None] + np.sqrt(var)[:, None] * nodes  # [n G H]
+
+    def _over_nodes(self, g):
+        return np.asarray(jax.jit(jax.vmap(jax.vmap(g, (None, None, 0))))(self.theta, self.y, self.f))
+
+    def expected_log_prob(self):
+        return self._over_nodes(self.like.log_prob) @ self.weights
+
+    def predictive_log_prob(self):
+        return special.logsumexp(self._over_nodes(self.like.log_prob) + np.log(self.weights), axis=1)
+
+    def predictive_mean(self):
+        return np.einsum("ngr,g->nr", self._over_nodes(self.like.mean), self.weights)
+
+
+def ours(what, like, theta, y, mean, var, n_quadrature=None):
+    """One of base's three expectations over cells side by side; not compiled, which takes longer than running it."""
+    rule = gauss_hermite(n_quadrature or like.n_quadrature)
+    return np.asarray(jax.vmap(lambda t, y, a, v: what(like, t, y, a, v, rule))(theta, y, mean, var))
+
+
+def moments(rng, n_functions, top_var, spread=2.0):
+    return rng.uniform(-spread, spread, (N, n_functions)), rng.uniform(0.01, top_var, (N, n_functions))
+
+
+# --- closed forms ---
+
+
+@pytest.mark.parametrize("top_var", [0.5, 4.0])
+def test_gaussian_forms(families, rng, top_var):
+    like = families["gaussian"].like
+    mean, var = moments(rng, 1, top_var)
+    theta = {"log_sd": rng.uniform(0.0, 0.7, N)}  # noise no narrower than the grid of 100 nodes can see
+    y = rng.uniform(-3, 3, (N, 1))
+    reference = Reference(like, theta, y, mean, var, *grid(1))
+    for what in (expected_log_prob, predictive_log_prob, predictive_mean):
+        np.testing.assert_allclose(
+            ours(what, like, theta, y, mean, var), getattr(reference, what.__name__)(), rtol=1e-6, atol=1e-6
+        )
+
+
+def test_gaussian_predictive_with_little_noise(families, rng):
+    like = families["gaussian"].like
+    mean, var = moments(rng, 1, 9.0)
+    theta = {"log_sd": rng.uniform(-4, -1, N)}
+    y = mean + rng.normal(size=(N, 1))
+    reference = Reference(like, theta, y, mean, var, *grid(1, 20_001, dense=True))
+    np.testing.assert_allclose(
+        ours(predictive_log_prob, like, theta, y, mean, var), reference.predictive_log_prob(), rtol=1e-6
+    )
+
+
+def test_two_function_gaussian_forms(families, rng):
+    like = families["gaussian_hetero"].like
+    mean, var = moments(rng, 2, 1.5)
+    y = rng.uniform(-3, 3, (N, 1))
+    reference = Reference(like, {}, y, mean, var, *grid(2))
+    np.testing.assert_allclose(
+        ours(expected_log_prob, like, {}, y, mean, var), reference.expected_log_prob(), rtol=1e-6, atol=1e-6
+    )
+    np.testing.assert_allclose(
+        ours(predictive_mean, like, {}, y, mean, var), reference.predictive_mean(), rtol=1e-6, atol=1e-9
+    )
+
+
+@pytest.mark.parametrize("top_var", [1.0, 4.0, 9.0])
+def test_poisson_forms(families, rng, top_var):
+    like = families["poisson"].like
+    mean, var = moments(rng, 1, top_var)
+    y = rng.poisson(np.exp(mean)).astype(float)
+    reference = Reference(like, {}, y, mean, var, *grid(1))
+    np.testing.assert_allclose(
+        ours(expected_log_prob, like, {}, y, mean, var), reference.expected_log_prob(), rtol=1e-6, atol=1e-6
+    )
+    np.testing.assert_allclose(ours(predictive_mean, like, {}, y, mean, var), reference.predictive_mean(), rtol=1e-6)
+
+
+@pytest.mark.parametrize("n_levels", [2, 3])
+def test_categorical_forms(families, rng, n_levels):
+    """Forty nodes for each of up to three functions are as good as exact at these variances."""
+    like = families["categorical"].like
+    mean, var = moments(rng, n_levels, 1.0)
+    theta = {"n_levels": np.full(N, n_levels)}
+    y = rng.integers(0, n_levels, (N, 1)).astype(float)
+    reference = Reference(like, theta, y, mean, var, *grid(n_levels, 40))
+    for what in (expected_log_prob, predictive_log_prob, predictive_mean):
+        np.testing.assert_allclose(
+            ours(what, like, theta, y, mean, var), getattr(reference, what.__name__)(), rtol=3e-6, atol=1e-6
+        )
+
+
+# --- quadrature at each family's own number of points ---
+
+# Largest error in nats over the cells below, at the default J, against a fine trapezoid, for variances up to each
+# of TOPS. Measured, then rounded up: a change that makes a rule coarser fails here.
+TOPS = (0.25, 1.0, 4.0)
+EXPECTED_WITHIN = {"bernoulli": (1e-9, 1e-5, 1e-3), "binomial": (1e-8, 1e-4, 1e-2), "beta": (1e-6, 1e-3, 0.1)}
+PREDICTIVE_WITHIN = {
+    "bernoulli": (1e-8, 1e-5, 2e-3),
+    "binomial": (1e-4, 2e-2, 0.5),
+    "beta": (5e-3, 0.2, 2.0),
+    "poisson": (1e-3, 0.5, 3.0),
+    "gaussian_hetero": (1e-3, 2e-2, 0.5),
+}
+
+
+def realistic(kind: str, rng: np.random.Generator, top_var: float):
+    """Cells drawn from the model itself at f ~ N(mean, var), so that a cell is as surprising as cells are."""
+    n_functions = 2 if kind == "gaussian_hetero" else 1
+    mean, var = rng.uniform(-1.5, 1.5, (N, n_functions)), rng.uniform(0.05, top_var, (N, n_functions))
+    f = mean + np.sqrt(var) * rng.normal(size=mean.shape)
+    if kind == "bernoulli":
+        return {}, (rng.random((N, 1)) < special.expit(f)).astype(float), mean, var
+    if kind == "binomial":
+        return {}, np.concatenate([rng.binomial(10, special.expit(f)), np.full((N, 1), 10)], 1) * 1.0, mean, var
+    if kind == "beta":
+        y = rng.beta(20 * special.ndtr(f), 20 * special.ndtr(-f)).clip(1e-4, 1 - 1e-4)
+        return {"log_nu": np.full(N, np.log(20.0))}, y, mean, var
+    if kind == "poisson":
+        return {}, rng.poisson(np.exp(f)) * 1.0, mean, var
+    return {}, f[:, :1] + np.exp(f[:, 1:]) * rng.normal(size=(N, 1)), mean, var
+
+
+@pytest.mark.parametrize("kind", EXPECTED_WITHIN)
+def test_default_rule_for_expected_log_prob(families, kind, rng, record_property):
+    like = families[kind].like
+    for top_var, within in zip(TOPS, EXPECTED_WITHIN[kind], strict=True):
+        cells = realistic(kind, rng, top_var)
+        reference = Reference(like, *cells, *grid(1, 4001, dense=True)).expected_log_prob()
+        error = np.abs(ours(expected_log_prob, like, *cells) - reference).max()
+        record_property(f"{kind} var<={top_var}", error)
+        assert error < within
+
+
+@pytest.mark.parametrize("kind", PREDICTIVE_WITHIN)
+def test_default_rule_for_predictive_log_prob(families, kind, rng, record_property):
+    like = families[kind].like
+    for top_var, within in zip(TOPS, PREDICTIVE_WITHIN[kind], strict=True):
+        cells = realistic(kind, rng, top_var)
+        nodes = grid(2, 301, dense=True) if kind == "gaussian_hetero" else grid(1, 4001, dense=True)
+        error = np.abs(ours(predictive_log_prob, like, *cells) - Reference(like, *cells, *nodes).predictive_log_prob())
+        record_property(f"{kind} var<={top_var}", error.max())
+        assert error.max() < within
+
+
+@pytest.mark.parametrize("kind", ["bernoulli", "binomial", "beta"])
+def test_predictive_mean_of_the_quadrature_families(families, kind, rng):
+    like = families[kind].like
+    cells = realistic(kind, rng, 4.0)
+    reference = Reference(like, *cells, *grid(1, 4001, dense=True)).predictive_mean()
+    np.testing.assert_allclose(ours(predictive_mean, like, *cells), reference, atol=2e-3 * cells[1].max())
+
+
+@pytest.mark.parametrize("kind", ["bernoulli", "poisson", "categorical", "gaussian_hetero", "gaussian", "binomial"])
+def test_slopes_of_the_expectation_are_finite_differences(families, kind, rng):
+    family = families[kind]
+    like, n_functions = family.like, min(family.n_functions, 4)
+    mean, var = moments(rng, n_functions, 2.0)
+    y = np.stack([rng.integers(0, 2, N), np.full(N, 3)], 1)[:, : 2 if kind == "binomial" else 1].astype(float)
+    theta = {**family.theta, "n_levels": n_functions}
+    rule = gauss_hermite(like.n_quadrature)
+    value = jax.jit(jax.vmap(lambda y, a, v: expected_log_prob(like, theta, y, a, v, rule)))
+    by_mean, by_var = jax.jit(
+        jax.vmap(jax.grad(lambda y, a, v: expected_log_prob(like, theta, y, a, v, rule), argnums=(1, 2)))
+    )(y, mean, var)
+    for h in range(n_functions):
+        step = 1e-5 * np.eye(n_functions)[h]
+        np.testing.assert_allclose(
+            by_mean[:, h], (value(y, mean + step, var) - value(y, mean - step, var)) / 2e-5, rtol=1e-5, atol=2e-6
+        )
+        np.testing.assert_allclose(
+            by_var[:, h], (value(y, mean, var + step) - value(y, mean, var - step)) / 2e-5, rtol=1e-5, atol=2e-6
+        )
+
+
+def test_the_papers_three_points_are_too_few_for_beta():
+    """Design §2, with the paper's bare probit (no EDGE): −9.08 at J = 3 where the truth is −7.60."""
+
+    def log_prob(f):
+        a, b = 20 * ndtr(f[0]), 20 * ndtr(-f[0])
+        return gammaln(20.0) - gammaln(a) - gammaln(b) + (a - 1) * jnp.log(0.3) + (b - 1) * jnp.log(0.7)
+
+    at = {n: float(expect(log_prob, jnp.array([-2.0]), jnp.array([4.0]), gauss_hermite(n))) for n in (3, 20, 100)}
+    assert at[100] == pytest.approx(-7.60, abs=0.005)
+    assert at[3] == pytest.approx(-9.08, abs=0.005)
+    assert at[20] == pytest.approx(at[100], abs=0.05)
+
+
+# --- by sampling ---
+
+
+def test_sampling_converges_to_quadrature(families, rng):
+    """The mean error over many cells falls like 1/√J, and is unbiased."""
+    like = families["bernoulli"].like
+    mean, var, y = jnp.array([0.7]), jnp.array([2.0]), jnp.array([1.0])
+    log_prob = lambda f: like.log_prob({}, y, f)  # noqa: E731
+    truth = float(expect(log_prob, mean, var, gauss_hermite(60)))
+    many = jax.jit(jax.vmap(lambda noise: expect_by_sampling(log_prob, mean, var, noise)))
+    errors = {}
+    for n_draws in (4, 64):
+        noise = jnp.asarray(rng.normal(size=(4000, n_draws, 1)))
+        errors[n_draws] = np.asarray(many(noise)) - truth
+        assert abs(errors[n_draws].mean()) < 4 * errors[n_draws].std() / np.sqrt(4000)
+    assert errors[4].std() / errors[64].std() == pytest.approx(4.0, rel=0.1)
+
+
+def test_sampling_takes_the_given_draws_and_nothing_else():
+    """Two functions, two draws, by hand."""
+    noise = jnp.array([[1.0, -1.0], [0.5, 2.0]])
+    mean, var = jnp.array([1.0, 2.0]), jnp.array([4.0, 9.0])
+    by_hand = ((1 + 2 * 1.0) * (2 + 3 * -1.0) + (1 + 2 * 0.5) * (2 + 3 * 2.0)) / 2
+    assert float(expect_by_sampling(lambda f: f[0] * f[1], mean, var, noise)) == pytest.approx(by_hand, rel=1e-12)
+
+
+def test_predictive_is_a_density(families):
+    """exp(predictive) sums to one over the counts of a binomial and over the levels of a category."""
+    binomial, categorical = families["binomial"].like, families["categorical"].like
+    y = jnp.stack([jnp.arange(N), jnp.full(N, N - 1)], 1).astype(float)
+    mean, var = jnp.full((N, 1), 0.4), jnp.full((N, 1), 1.5)
+    assert np.exp(ours(predictive_log_prob, binomial, {}, y, mean, var)).sum() == pytest.approx(1, abs=1e-12)
+    y, mean, var = jnp.arange(3.0)[:, None], jnp.tile(jnp.array([1.0, 0, -2]), (3, 1)), jnp.full((3, 3), 2.0)
+    total = np.exp(ours(predictive_log_prob, categorical, {"n_levels": jnp.full(3, 3)}, y, mean, var)).sum()
+    assert total == pytest.approx(1, abs=1e-12)
+
+
+def test_gaussian_predictive_is_scipys(families, rng):
+    like = families["gaussian"].like
+    mean, var = moments(rng, 1, 4.0)
+    y = rng.normal(size=(N, 1))
+    theta = {"log_sd": np.full(N, -1.0)}
+    sd = np.sqrt(0.01**2 + np.exp(-2.0) + var[:, 0])
+    np.testing.assert_allclose(
+        ours(predictive_log_prob, like, theta, y, mean, var), stats.norm.logpdf(y[:, 0], mean[:, 0], sd), rtol=1e-12
+    )
