@@ -1,5 +1,8 @@
-"""Array aliases; apart from `types.py`, since jaxtyping's arrays bring JAX along."""
+"""Array aliases; apart from `types.py`, since they bring JAX along."""
 
-from jaxtyping import Array, Float
+import jax
+import numpy as np
+from jaxtyping import Float
 
+Array = jax.Array | np.ndarray  # traced in training, plain at rest: saved, loaded and reported models
 Scalar = Float[Array, ""]

@@ -10,9 +10,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Bool, Float
 
-from plurigp.arrays import Scalar
+from plurigp.arrays import Array, Scalar
 from plurigp.data import Table
 from plurigp.likelihoods.blocks import Layout, Thetas, arrange, cell_log_probs, column_starts, make_layout
 

@@ -6,9 +6,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, Key
+from jaxtyping import Bool, Float, Int, Key
 
-from plurigp.arrays import Scalar
+from plurigp.arrays import Array, Scalar
 
 ENCODERS = ("masked", "paper", "free")
 
@@ -50,6 +50,14 @@ def make_network(
     )
 
 
+REACH = 4.0
+
+
+def tamed(standard: Array) -> Array:
+    """Standardised features bent towards ±REACH, so that one wild lab value does not throw a row out of the map."""
+    return standard / jnp.sqrt(1 + (standard / REACH) ** 2)
+
+
 class Encoder(eqx.Module):
     """mean = linear path + network, sd = sigmoid(network), on features standardised over the training rows.
 
@@ -68,7 +76,7 @@ class Encoder(eqx.Module):
         self, features: Float[Array, "B E"], seen: Bool[Array, "B E"], row_seen: Bool[Array, "B D"]
     ) -> LatentNormal:
         standard = (features - jax.lax.stop_gradient(self.shift)) / jax.lax.stop_gradient(self.scale)
-        known = jnp.where(seen, standard, 0)
+        known = jnp.where(seen, tamed(standard), 0)
         inputs = jnp.concatenate([known, row_seen.astype(known.dtype)], 1) if self.sees_gaps else known
         mean = known @ self.linear + self.offset + self.net_mean(inputs)
         return LatentNormal(mean, jax.nn.sigmoid(self.net_sd(inputs)))

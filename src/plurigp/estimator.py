@@ -5,8 +5,9 @@ import warnings
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
+from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -19,10 +20,11 @@ from threadpoolctl import threadpool_limits
 
 import plurigp
 from plurigp.bound import BoundSpec
-from plurigp.data import Coder, Schema, Table, infer_schema, to_frame
+from plurigp.data import KINDS, Coder, Schema, Table, infer_schema, to_frame
 from plurigp.encoder import ENCODERS
 from plurigp.gp.kernels import parse_kernel
 from plurigp.likelihoods.blocks import Layout, arrange, make_layout, rules_of
+from plurigp.likelihoods.rules import Rule
 from plurigp.model import Settings, init_model
 from plurigp.persistence import model_arrays, model_from_arrays, read_model, write_model
 from plurigp.predict import (
@@ -111,25 +113,27 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     # --- fit ---
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None) -> "PluriGP":
         """Learn the map from a table: a pandas or polars frame, or a 2-D array."""
         self._check_parameters()
         frame = self._frame(X, reset=True)
         if len(frame) < 2:
             raise DataError("1 sample (row) is not enough to learn a map from; give at least 2 rows")
-        self.coder_ = Coder.fit(frame, infer_schema(frame, self.schema))
-        self.schema_ = self.coder_.schema
-        table = self.coder_.table(frame)
-        layout = make_layout(self.schema_)
+        coder = Coder.fit(frame, infer_schema(frame, self.schema))
+        table = coder.table(frame)
+        layout = make_layout(coder.schema)
+        settings = self._settings(len(frame))
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         with self._device(), jax.enable_x64(True), threadpool_limits(1, user_api="blas"):
-            best = self._best_of(layout, table, seed)
-        self._take(layout, best)
-        self._record(layout, table, best)
+            run, elbo = self._best_of(settings, layout, table, seed)
+        self.coder_, self.schema_ = coder, coder.schema  # not before: a fit that fails leaves the old answers whole
+        self._settings_ = settings
+        self._take(layout, run)
+        self._record(layout, table, run, elbo)
         return self
 
     def _check_parameters(self) -> None:
-        parse_kernel(self.kernel)
+        parse_kernel(str(self.kernel))
         choices = {
             "encoder": ENCODERS,
             "expectation": ("quadrature", "sampling"),
@@ -138,14 +142,37 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             "dtype": ("float32", "float64"),
         }
         for name, known in choices.items():
-            if getattr(self, name) not in known:
-                raise ValueError(f"{name}={getattr(self, name)!r} is not one of {', '.join(known)}")
+            value = getattr(self, name)
+            if not isinstance(value, str) or value not in known:
+                raise ValueError(f"{name}={value!r} is not one of {', '.join(known)}")
         for name in ("n_components", "n_inducing", "batch_size", "max_epochs", "n_init"):
-            if not isinstance(getattr(self, name), int | np.integer) or getattr(self, name) < 1:
-                raise ValueError(f"{name}={getattr(self, name)!r} must be a whole number of at least 1")
+            _check_count(name, getattr(self, name))
+        for name, low in {"kl_weight": "at least 0", "tol": "at least 0", "learning_rate": "above 0"}.items():
+            value = getattr(self, name)
+            if not _is_number(value, Real) or not 0 <= value < np.inf or (low == "above 0" and value == 0):
+                raise ValueError(f"{name}={value!r} must be a number {low}")
+        if isinstance(self.n_quadrature, Mapping):
+            for kind, points in self.n_quadrature.items():
+                if kind not in KINDS:
+                    raise ValueError(f"n_quadrature: {kind!r} is not one of {', '.join(KINDS)}")
+                _check_count(f"n_quadrature[{kind!r}]", points)
+        elif self.n_quadrature is not None:
+            _check_count("n_quadrature", self.n_quadrature)
 
     def _device(self) -> AbstractContextManager[Any]:
-        return nullcontext() if self.device is None else jax.default_device(jax.devices(self.device)[0])
+        if self.device is None:
+            return nullcontext()
+        try:
+            return jax.default_device(jax.devices(self.device)[0])
+        except RuntimeError:
+            known = ", ".join(sorted({d.platform for d in jax.devices()}))
+            raise ValueError(f"device={self.device!r} is not here; JAX finds: {known}") from None
+
+    def _rules(self, layout: Layout) -> tuple[Rule, ...]:
+        given = self.n_quadrature
+        if isinstance(given, Mapping):
+            return rules_of(layout, {kind: int(points) for kind, points in given.items()})
+        return rules_of(layout, None if given is None else int(given))
 
     def _settings(self, n_rows: int) -> Settings:
         return Settings(
@@ -156,13 +183,13 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             start=self.start,
         )
 
-    def _best_of(self, layout: Layout, table: Table, seed: int) -> tuple[Trained, float, float]:
-        """Train n_init times, keep the best bound; (run, bound in coded units, the raw units' share)."""
+    def _best_of(self, settings: Settings, layout: Layout, table: Table, seed: int) -> tuple[Trained, float]:
+        """Train n_init times and keep the run with the best bound (in coded units)."""
         values, seen = arrange(layout, table)
         data = Data(jnp.asarray(values, self.dtype), jnp.asarray(seen))
         spec = BoundSpec(
             layout,
-            rules_of(layout, self.n_quadrature),
+            self._rules(layout),
             kl_weight=float(self.kl_weight),
             sampling=self.expectation == "sampling",
         )
@@ -173,35 +200,29 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             tol=float(self.tol),
             optimizer=self.optimizer,
         )
-        self._settings_ = self._settings(len(values))
         runs = []
         for restart in range(self.n_init):
-            model = init_model(jax.random.key(seed + restart), self._settings_, self.schema_, layout, values, seen)
-            model = jax.tree.map(lambda leaf: jnp.asarray(leaf, self.dtype), model)
+            model = init_model(jax.random.key(seed + restart), settings, table.schema, layout, values, seen)
+            model = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf, self.dtype)), model)
             label = f"restart {restart + 1}/{self.n_init}  " if self.n_init > 1 else ""
             with ProgressLine(schedule.max_epochs, len(values), bool(self.verbose), label) as line:
                 run = train(spec, model, data, schedule, seed + restart, line)
             elbo = float(evaluate(spec, run.model, run.q, data, schedule.batch_size, seed).total)
             runs.append((run, elbo))
-        run, elbo = max(runs, key=lambda r: r[1])
-        units = float((table.seen @ self.coder_.log_units).sum())
-        return run, elbo, units
+        return max(runs, key=lambda r: r[1])
 
-    def _take(self, layout: Layout, best: tuple[Trained, float, float]) -> None:
-        run, _, _ = best
+    def _take(self, layout: Layout, run: Trained) -> None:
         self.model_ = jax.tree.map(np.asarray, run.model)
         self._q = jax.tree.map(np.asarray, run.q)
         self._n_features_out = int(self.n_components)
         self._build(layout)
 
     def _build(self, layout: Layout) -> None:
-        rules = rules_of(layout, self.n_quadrature)
-        self._predictor = make_predictor(self.model_, self._q, layout, rules, float(self.kl_weight))
+        self._predictor = make_predictor(self.model_, self._q, layout, self._rules(layout), float(self.kl_weight))
         self.lengthscales_ = np.exp(np.asarray(self.model_.gp.kernel.log_lengthscales, float)[-1])
 
-    def _record(self, layout: Layout, table: Table, best: tuple[Trained, float, float]) -> None:
-        run, elbo, units = best
-        self.elbo_ = elbo - units
+    def _record(self, layout: Layout, table: Table, run: Trained, elbo: float) -> None:
+        self.elbo_ = elbo - float((table.seen @ self.coder_.log_units).sum())
         self.n_iter_ = len(run.epochs)
         self.stopped_ = run.stopped
         by_kind = _units_by_kind(layout, table, self.coder_.log_units)
@@ -218,9 +239,11 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     # --- answers ---
 
     def _frame(self, X: Any, reset: bool) -> pd.DataFrame:
+        """The table as a frame; after fit, columns are matched by name, or by place where one side has no names."""
         frame = to_frame(X)
-        validate_data(self, X, reset=reset, skip_check_array=True)
-        return frame
+        is_frame = isinstance(X, Mapping) or (isinstance(X, list | tuple) and isinstance(X[0], Mapping))
+        validate_data(self, frame if is_frame else X, reset=reset, skip_check_array=True)
+        return frame if reset else frame.set_axis(self.schema_.names, axis=1)
 
     def _table(self, X: Any) -> tuple[pd.DataFrame, Table]:
         check_is_fitted(self)
@@ -236,14 +259,18 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """The table expected at latent positions [N Q], in the columns' own units and levels."""
         check_is_fitted(self)
         x = np.asarray(X, float)
-        if x.ndim != 2 or x.shape[1] != self.n_components:
-            raise ValueError(f"latent positions have {self.n_components} columns; got an array of shape {x.shape}")
-        return self.coder_.frame(values_at(self._ready(), self._empty(len(x)), x))
+        if x.ndim != 2 or x.shape[1] != self._n_features_out:
+            raise ValueError(f"latent positions have {self._n_features_out} columns; got an array of shape {x.shape}")
+        if not np.isfinite(x).all():
+            raise ValueError(f"latent positions, row {int(np.argmin(np.isfinite(x).all(1)))}: not finite; leave it out")
+        index = X.index if isinstance(X, pd.DataFrame) else None
+        return self.coder_.frame(values_at(self._ready(), self._empty(len(x)), x), index)
 
     def impute(self, X: Any) -> pd.DataFrame:
         """The table with its gaps filled; observed cells and columns set aside come back untouched."""
         frame, table = self._table(X)
-        return self.coder_.fill(frame, fill_values(self._ready(), table))
+        filled = self.coder_.fill(frame, fill_values(self._ready(), table))
+        return filled.set_axis(X.columns, axis=1) if isinstance(X, pd.DataFrame) else filled
 
     def score_samples(self, X: Any) -> np.ndarray:
         """A lower bound on log p(observed cells) of every row, importance-weighted, in the columns' own units."""
@@ -258,6 +285,8 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """log p(cell | the cells in X) for every cell that `truth` has and X has not; NaN elsewhere, own units."""
         _, shown = self._table(X)
         _, complete = self._table(truth)
+        if len(complete.seen) != len(shown.seen):
+            raise DataError(f"truth has {len(complete.seen)} rows where X has {len(shown.seen)}; give the same rows")
         cells = cell_log_density(self._ready(), shown, complete) - self.coder_.log_units
         cells[shown.seen] = np.nan
         return pd.DataFrame(cells, columns=[c.name for c in self.schema_.used], index=shown.index)
@@ -265,6 +294,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def sample(self, n_samples: int = 1, random_state: Any = None) -> pd.DataFrame:
         """New rows drawn from the model, x ~ N(0, I), in the columns' own units and levels."""
         check_is_fitted(self)
+        _check_count("n_samples", n_samples)
         seed = int(check_random_state(random_state).randint(2**31 - 1))
         return self.coder_.frame(draw_rows(self._ready(), self._empty(n_samples), seed))
 
@@ -299,6 +329,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             "plurigp": plurigp.__version__,
             "jax": jax.__version__,
             "params": _jsonable(params),
+            "schema_declared": self.schema is not None,
             "settings": asdict(self._settings_),
             "coder": self.coder_.to_dict(),
             "feature_names_in": [str(n) for n in getattr(self, "feature_names_in_", [])],
@@ -308,6 +339,15 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             "history": {name: column.tolist() for name, column in self.history_.items()},
         }
         return write_model(folder, model_arrays(self.model_, self._q), manifest)
+
+
+def _is_number(value: object, of: type) -> bool:
+    return isinstance(value, of) and not isinstance(value, bool)
+
+
+def _check_count(name: str, value: Any) -> None:
+    if not _is_number(value, Integral) or value < 1:
+        raise ValueError(f"{name}={value!r} must be a whole number of at least 1")
 
 
 def _jsonable(params: dict[str, Any]) -> dict[str, Any]:
@@ -352,6 +392,7 @@ def load(folder: str | Path) -> PluriGP:
         est = PluriGP(**manifest["params"])
         est.coder_ = Coder.from_dict(manifest["coder"])
         est.schema_ = est.coder_.schema
+        est.schema = est.schema_ if manifest["schema_declared"] else None
         est.n_features_in_ = int(manifest["n_features_in"])
         if manifest["feature_names_in"]:
             est.feature_names_in_ = np.asarray(manifest["feature_names_in"], dtype=object)

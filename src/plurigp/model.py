@@ -6,10 +6,11 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, Key
+from jaxtyping import Bool, Float, Int, Key
 
+from plurigp.arrays import Array
 from plurigp.data import Schema
-from plurigp.encoder import Encoder, FreeRows, LatentNormal, make_network
+from plurigp.encoder import Encoder, FreeRows, LatentNormal, make_network, tamed
 from plurigp.gp.kernels import make_kernel
 from plurigp.gp.sparse import SparseGP
 from plurigp.likelihoods.blocks import Layout, Thetas, column_starts, encoder_features, seen_features
@@ -104,7 +105,7 @@ def _standard_features(layout: Layout, values: np.ndarray, seen: np.ndarray) -> 
     shift = np.where(known, features, 0).sum(0) / n
     scale = np.sqrt(np.where(known, (features - shift) ** 2, 0).sum(0) / n)
     scale = np.where(scale > 1e-6, scale, 1.0)
-    return _Scaling(shift, scale), _Known(np.where(known, (features - shift) / scale, 0))
+    return _Scaling(shift, scale), _Known(np.where(known, tamed((features - shift) / scale), 0))
 
 
 def _whitened_components(standard: np.ndarray, n_components: int) -> np.ndarray:

@@ -63,23 +63,29 @@ def read_model(folder: str | Path) -> tuple[dict[str, np.ndarray], dict[str, Any
     for name in (MANIFEST, ARRAYS):
         if not (folder / name).is_file():
             raise DataError(f"{folder}: {name} is missing, so this is not a complete model; save it again")
-    try:
-        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        body = {k: v for k, v in manifest.items() if k != "manifest_sha256"}
-        stated, version = manifest["manifest_sha256"], int(body["format"])
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise DataError(f"{folder / MANIFEST}: is not a plurigp manifest; save the model again") from None
-    if version > FORMAT:
-        raise DataError(f"{folder}: format {version} is newer than this plurigp reads ({FORMAT}); upgrade plurigp")
-    if stated != _digest(_canonical(body)):
-        raise DataError(f"{folder / MANIFEST}: was changed after saving (its hash differs); save the model again")
+    body = _read_manifest(folder / MANIFEST)
     tensors = (folder / ARRAYS).read_bytes()
-    if body["arrays_sha256"] != _digest(tensors):
+    if body.get("arrays_sha256") != _digest(tensors):
         raise DataError(f"{folder / ARRAYS}: was changed or cut short (its hash differs); save the model again")
     try:
         return load_tensors(tensors), body
     except SafetensorError:
         raise DataError(f"{folder / ARRAYS}: is not a safetensors file; save the model again") from None
+
+
+def _read_manifest(path: Path) -> dict[str, Any]:
+    try:
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+        body = {k: v for k, v in manifest.items() if k != "manifest_sha256"}
+        stated, version = manifest["manifest_sha256"], int(body["format"])
+        held = _digest(_canonical(body))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise DataError(f"{path}: is not a plurigp manifest; save the model again") from None
+    if version > FORMAT:
+        raise DataError(f"{path}: format {version} is newer than this plurigp reads ({FORMAT}); upgrade plurigp")
+    if stated != held:
+        raise DataError(f"{path}: was changed after saving (its hash differs); save the model again")
+    return body
 
 
 # --- a model as named arrays ---

@@ -9,9 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Bool, Float
 
-from plurigp.arrays import Scalar
+from plurigp.arrays import Array, Scalar
 from plurigp.data import Table
 from plurigp.encoder import Encoder, LatentNormal, kl_x
 from plurigp.gp.sparse import Posterior, features, moments
@@ -217,7 +217,7 @@ def _log_probs_at(
     return jax.nn.logsumexp(rows, axis=0) - log_n, jax.nn.logsumexp(cells, axis=0) - log_n
 
 
-def log_density(predictor: Predictor, table: Table, n_draws: int = 64) -> np.ndarray:
+def log_density(predictor: Predictor, table: Table, n_draws: int = 32) -> np.ndarray:
     """The importance-weighted lower bound on log p(observed cells) of every row [N], in coded units."""
     noise = standard_draws(n_draws, predictor.model.gp.Z.shape[1])
 
@@ -230,7 +230,7 @@ def log_density(predictor: Predictor, table: Table, n_draws: int = 64) -> np.nda
     return _over_chunks(predictor, table, answer)
 
 
-def cell_log_density(predictor: Predictor, shown: Table, complete: Table, n_draws: int = 64) -> np.ndarray:
+def cell_log_density(predictor: Predictor, shown: Table, complete: Table, n_draws: int = 32) -> np.ndarray:
     """log p(y_d | the cells shown) for every cell of `complete` [N D], coded units, NaN where it has none.
 
     `shown` has the scored cells hidden; `complete` has the same rows with them in place.

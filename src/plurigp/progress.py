@@ -17,8 +17,8 @@ class ProgressLine:
     def __init__(self, max_epochs: int, n_rows: int, shown: bool, label: str = "") -> None:
         self.max_epochs, self.n_rows, self.label = max_epochs, n_rows, label
         self.started = time.perf_counter()
-        console = Console(file=sys.stderr)
-        self.live = Live(console=console, refresh_per_second=4) if shown and console.is_terminal else None
+        seen = shown and sys.stderr is not None and sys.stderr.isatty()  # whatever FORCE_COLOR says
+        self.live = Live(console=Console(file=sys.stderr), refresh_per_second=4) if seen else None
 
     def __enter__(self) -> "ProgressLine":
         if self.live is not None:

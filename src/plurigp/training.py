@@ -9,15 +9,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from jaxtyping import Array, Bool, Float, Int, Key
+from jaxtyping import Bool, Float, Int, Key
 
-from plurigp.arrays import Scalar
+from plurigp.arrays import Array, Scalar
 from plurigp.bound import Batch, Bound, BoundSpec, Nudge, bound, no_nudge
 from plurigp.data import batches
 from plurigp.gp.sparse import Natural, Posterior, natural_step, posterior_of, posterior_of_root, prior
 from plurigp.model import Model
 
-ADAM = optax.scale_by_adam()
+ADAM = optax.flatten(optax.scale_by_adam())  # one vector: one kernel to compile instead of one per leaf
 WINDOW = 10  # epochs over which the bound is smoothed before a plateau is looked for
 COOLING = 0.2  # share of the epochs spent letting both step sizes fall to COOLED of their value
 COOLED = 0.03

@@ -33,6 +33,8 @@ def cycle(*values):
         (["abnormal", "normal", "normal"], ("normal", "abnormal")),
         (["high", "low", "low"], ("low", "high")),
         (["a", "b", "a"], ("a", "b")),
+        (["Ch", "No", "No"], ("No", "Ch")),
+        (["no", "Steady", "no"], ("no", "Steady")),
         ([2, 1, 1, 2], (1, 2)),
         ([0.0, 1.0, np.nan, 1.0], (0, 1)),
         ([10, 9, 9], (9, 10)),
@@ -121,11 +123,14 @@ def test_percent_by_name_hints_at_bounds(rng):
     assert "bounds" not in guess(rng.uniform(0, 100, N), name="weight").reason
 
 
-def test_strong_skew_is_mentioned(rng):
-    column = guess(np.exp(2 * rng.normal(size=N)))
+def test_a_long_right_tail_is_lognormal_unless_it_holds_zeros(rng):
+    skewed = np.exp(rng.normal(size=N))
+    assert guess(skewed).kind == "lognormal"
+    assert guess(np.round(100 * np.exp(2 * rng.normal(size=N))) + 1).kind == "lognormal"
+    column = guess(np.append(np.exp(2 * rng.normal(size=N)), 0.0))
     assert column.kind == "gaussian"
     assert "skewed" in column.reason
-    assert "skewed" not in guess(rng.normal(size=N)).reason
+    assert guess(5 + rng.normal(size=N) / 2).kind == "gaussian"
 
 
 def test_numbers_stored_as_text(rng):

@@ -66,6 +66,11 @@ def _gaussian_hetero(rng: np.random.Generator, n: int) -> Cells:
     return Cells({}, {}, _column(n, f[:, 0] + rng.standard_t(3, n) * np.exp(f[:, 1])), f)
 
 
+def _lognormal(rng: np.random.Generator, n: int) -> Cells:
+    theta, facts, y, f = _gaussian(rng, n)
+    return Cells(theta, facts, np.exp(y), f)
+
+
 def _bernoulli(rng: np.random.Generator, n: int) -> Cells:
     return Cells({}, {}, _column(n, rng.integers(0, 2, n)), rng.uniform(-6, 6, (n, 1)))
 
@@ -119,6 +124,12 @@ _ALL = (
         lambda c: stats.norm.logpdf(c.y[:, 0], c.f[:, 0], np.exp(c.f[:, 1])),
         {},
         n_functions=2,
+    ),
+    Family(
+        LIKELIHOODS["lognormal"],
+        _lognormal,
+        lambda c: stats.lognorm.logpdf(c.y[:, 0], noise_sd(c.theta["log_sd"]), scale=np.exp(c.f[:, 0])),
+        {"log_sd": -0.7},
     ),
     Family(
         LIKELIHOODS["bernoulli"],

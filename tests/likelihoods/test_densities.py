@@ -51,7 +51,7 @@ def test_slopes_by_functions_are_finite_differences(family, rng):
         np.testing.assert_array_less(np.abs(slopes[:, h] - expected) / scale, 1e-6 * (1 + np.abs(expected)))
 
 
-@pytest.mark.parametrize("kind", ["gaussian", "beta"])
+@pytest.mark.parametrize("kind", ["gaussian", "lognormal", "beta"])
 def test_slopes_by_theta_are_finite_differences(families, kind, rng):
     family = families[kind]
     cells = family.draw(rng, N_CELLS)
@@ -78,6 +78,7 @@ def _extremes(n_functions: int) -> tuple[np.ndarray, np.ndarray]:
 EXTREME_CELLS = {
     "gaussian": [(-8,), (0,), (8,)],
     "gaussian_hetero": [(-8,), (0,), (8,)],
+    "lognormal": [(1e-30,), (1e-3,), (1,), (1e4,), (1e30,)],
     "bernoulli": [(0,), (1,)],
     "binomial": [(0, 1), (0, 300), (300, 300), (7, 10)],
     "beta": [(1e-6,), (0.3,), (1 - 1e-6,)],

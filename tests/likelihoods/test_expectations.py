@@ -1,4 +1,4 @@
-"""Expectations over f ~ N(mean, var): closed forms meet the integral, quadrature meets more quadrature, draws meet both.
+"""Expectations over f ~ N(mean, var): closed forms meet the integral, quadrature meets more of it, draws meet both.
 
 The reference is written apart from `rules.expect`: all nodes of a tensor grid at once, summed by NumPy.
 """
@@ -69,6 +69,19 @@ def test_gaussian_forms(families, rng, top_var):
     mean, var = moments(rng, 1, top_var)
     theta = {"log_sd": rng.uniform(0.0, 0.7, N)}  # noise no narrower than the grid of 100 nodes can see
     y = rng.uniform(-3, 3, (N, 1))
+    reference = Reference(like, theta, y, mean, var, *grid(1))
+    for what in (expected_log_prob, predictive_log_prob, predictive_mean):
+        np.testing.assert_allclose(
+            ours(what, like, theta, y, mean, var), getattr(reference, what.__name__)(), rtol=1e-6, atol=1e-6
+        )
+
+
+@pytest.mark.parametrize("top_var", [0.5, 4.0])
+def test_lognormal_forms(families, rng, top_var):
+    like = families["lognormal"].like
+    mean, var = moments(rng, 1, top_var)
+    theta = {"log_sd": rng.uniform(0.0, 0.7, N)}
+    y = np.exp(rng.uniform(-3, 3, (N, 1)))
     reference = Reference(like, theta, y, mean, var, *grid(1))
     for what in (expected_log_prob, predictive_log_prob, predictive_mean):
         np.testing.assert_allclose(
@@ -159,24 +172,22 @@ def realistic(kind: str, rng: np.random.Generator, top_var: float):
 
 
 @pytest.mark.parametrize("kind", EXPECTED_WITHIN)
-def test_default_rule_for_expected_log_prob(families, kind, rng, record_property):
+def test_default_rule_for_expected_log_prob(families, kind, rng):
     like = families[kind].like
     for top_var, within in zip(TOPS, EXPECTED_WITHIN[kind], strict=True):
         cells = realistic(kind, rng, top_var)
         reference = Reference(like, *cells, *grid(1, 4001, dense=True)).expected_log_prob()
         error = np.abs(ours(expected_log_prob, like, *cells) - reference).max()
-        record_property(f"{kind} var<={top_var}", error)
         assert error < within
 
 
 @pytest.mark.parametrize("kind", PREDICTIVE_WITHIN)
-def test_default_rule_for_predictive_log_prob(families, kind, rng, record_property):
+def test_default_rule_for_predictive_log_prob(families, kind, rng):
     like = families[kind].like
     for top_var, within in zip(TOPS, PREDICTIVE_WITHIN[kind], strict=True):
         cells = realistic(kind, rng, top_var)
         nodes = grid(2, 301, dense=True) if kind == "gaussian_hetero" else grid(1, 4001, dense=True)
         error = np.abs(ours(predictive_log_prob, like, *cells) - Reference(like, *cells, *nodes).predictive_log_prob())
-        record_property(f"{kind} var<={top_var}", error.max())
         assert error.max() < within
 
 
@@ -188,12 +199,15 @@ def test_predictive_mean_of_the_quadrature_families(families, kind, rng):
     np.testing.assert_allclose(ours(predictive_mean, like, *cells), reference, atol=2e-3 * cells[1].max())
 
 
-@pytest.mark.parametrize("kind", ["bernoulli", "poisson", "categorical", "gaussian_hetero", "gaussian", "binomial"])
+@pytest.mark.parametrize(
+    "kind", ["bernoulli", "poisson", "categorical", "gaussian_hetero", "gaussian", "lognormal", "binomial"]
+)
 def test_slopes_of_the_expectation_are_finite_differences(families, kind, rng):
     family = families[kind]
     like, n_functions = family.like, min(family.n_functions, 4)
     mean, var = moments(rng, n_functions, 2.0)
     y = np.stack([rng.integers(0, 2, N), np.full(N, 3)], 1)[:, : 2 if kind == "binomial" else 1].astype(float)
+    y = y + 0.5 if kind == "lognormal" else y
     theta = {**family.theta, "n_levels": n_functions}
     rule = gauss_hermite(like.n_quadrature)
     value = jax.jit(jax.vmap(lambda y, a, v: expected_log_prob(like, theta, y, a, v, rule)))
@@ -211,16 +225,17 @@ def test_slopes_of_the_expectation_are_finite_differences(families, kind, rng):
 
 
 def test_the_papers_three_points_are_too_few_for_beta():
-    """Design §2, with the paper's bare probit (no EDGE): −9.08 at J = 3 where the truth is −7.60."""
+    """Design §2, where Φ is clipped at 1e-6: −9.08 at J = 3 where the truth is −7.60."""
 
     def log_prob(f):
-        a, b = 20 * ndtr(f[0]), 20 * ndtr(-f[0])
+        mu = jnp.clip(ndtr(f[0]), 1e-6, 1 - 1e-6)
+        a, b = 20 * mu, 20 * (1 - mu)
         return gammaln(20.0) - gammaln(a) - gammaln(b) + (a - 1) * jnp.log(0.3) + (b - 1) * jnp.log(0.7)
 
-    at = {n: float(expect(log_prob, jnp.array([-2.0]), jnp.array([4.0]), gauss_hermite(n))) for n in (3, 20, 100)}
-    assert at[100] == pytest.approx(-7.60, abs=0.005)
+    at = {n: float(expect(log_prob, jnp.array([-2.0]), jnp.array([4.0]), gauss_hermite(n))) for n in (3, 20, 60)}
+    assert at[60] == pytest.approx(-7.60, abs=0.005)
     assert at[3] == pytest.approx(-9.08, abs=0.005)
-    assert at[20] == pytest.approx(at[100], abs=0.05)
+    assert at[20] == pytest.approx(at[60], abs=0.05)
 
 
 # --- by sampling ---

@@ -172,12 +172,16 @@ def _guess_numbers(name: str, numbers: np.ndarray, n_values: int, n_rows: int) -
         codes = '; if they are codes, declare it "categorical"' if n_values <= 10 or _names_ids(name) else ""
         if _is_count(numbers, low, high):
             return "poisson", f"whole numbers {span}, {'few and small' if n_values <= 10 else 'like counts'}{codes}"
-        return "gaussian", f"whole numbers {span}{codes or _skew(numbers, low)}"
+        if _is_lognormal(numbers, low) and not codes:
+            return "lognormal", f"positive whole numbers {span} with a long right tail"
+        return "gaussian", f"whole numbers {span}{codes or _tail(numbers, low)}"
     if low >= 0 and high <= 1 and n_values >= min(10, len(numbers)):
         return "beta", f"numbers between 0 and 1, {n_values} different ones"
     hint = "; if they are percent, declare it beta with bounds = [0, 100]"
     percent = hint if _PERCENT_NAME.search(name) and low >= 0 and high <= 100 else ""
-    return "gaussian", f"numbers {span}{percent or _skew(numbers, low)}"
+    if _is_lognormal(numbers, low) and not percent:
+        return "lognormal", f"positive numbers {span} with a long right tail"
+    return "gaussian", f"numbers {span}{percent or _tail(numbers, low)}"
 
 
 def _is_id(name: str, numbers: np.ndarray, n_values: int, n_rows: int) -> bool:
@@ -205,10 +209,21 @@ def _is_count(numbers: np.ndarray, low: float, high: float) -> bool:
     return low <= mean / 2 and 0.7 <= dispersion <= 1.3
 
 
-def _skew(numbers: np.ndarray, low: float) -> str:
-    """A word about a long right tail, which a gaussian fits badly."""
+def _skew(numbers: np.ndarray) -> float:
     scaled = numbers / (np.abs(numbers).max() or 1.0)
     sd = scaled.std()
-    if low < 0 or sd == 0 or float((((scaled - scaled.mean()) / sd) ** 3).mean()) < 3:
-        return ""
-    return "; strongly skewed to the right, consider its logarithm"
+    return 0.0 if sd == 0 else float((((scaled - scaled.mean()) / sd) ** 3).mean())
+
+
+def _is_lognormal(numbers: np.ndarray, low: float) -> bool:
+    """Above zero, clearly skewed, and much less so on the log scale."""
+    return low > 0 and len(numbers) >= 20 and _skew(numbers) > 1.5 and abs(_skew(np.log(numbers))) < _skew(numbers) / 2
+
+
+def _tail(numbers: np.ndarray, low: float) -> str:
+    """A word about a long right tail that has zeros in it, which a gaussian fits badly and a lognormal cannot."""
+    return (
+        "; strongly skewed to the right with zeros, so a gaussian fits it badly"
+        if low == 0 and _skew(numbers) > 3
+        else ""
+    )

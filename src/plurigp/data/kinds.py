@@ -11,12 +11,15 @@ from plurigp.data.column import ASIDE, Column
 from plurigp.data.levels import nearest_level, read_levels, settle_bernoulli, settle_categorical
 from plurigp.data.numeric import (
     Units,
+    geometric_units,
+    in_units,
     keep,
     plain_units,
     proportion_units,
     read_binomial,
     read_counts,
     read_numbers,
+    read_positive,
     read_proportions,
     same,
     settle_binomial,
@@ -69,6 +72,16 @@ _ENTRIES = (
         units=standard_units,
         code=standardise,
         decode=unstandardise,
+    ),
+    Kind(
+        name="lognormal",
+        about="numbers above zero with a long right tail: lab values, costs, durations",
+        settle=keep,
+        read=read_positive,
+        units=geometric_units,
+        code=in_units,
+        decode=unstandardise,
+        stand_in=(1.0,),
     ),
     Kind(
         name="bernoulli",

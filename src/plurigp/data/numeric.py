@@ -71,6 +71,32 @@ def unstandardise(coded: np.ndarray, units: Units) -> np.ndarray:
     return units.shift + units.scale * coded
 
 
+# -- lognormal ---------------------------------------------------------------------------------------------------------
+
+
+def read_positive(column: Column, cells: Cells, trials: Cells | None) -> np.ndarray:
+    """Numbers above zero."""
+    numbers = as_numbers(cells, column.name)
+    wrong = numbers <= 0
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise DataError(
+            f"{at(column.name, row)}: the value is not above zero, which lognormal needs; "
+            'correct it, make it a gap, or declare the column "gaussian".'
+        )
+    return numbers[:, None]
+
+
+def geometric_units(column: Column, numbers: np.ndarray) -> Units:
+    """The geometric mean."""
+    return Units(0.0, float(np.exp(np.log(numbers).mean())))
+
+
+def in_units(column: Column, numbers: np.ndarray, units: Units) -> np.ndarray:
+    """Multiples of the geometric mean, kept where float32 can hold them."""
+    return np.clip(numbers / units.scale, 1e-30, 1e30)
+
+
 # -- counts ------------------------------------------------------------------------------------------------------------
 
 

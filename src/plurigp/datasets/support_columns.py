@@ -6,9 +6,8 @@ values or repeats one, so it would count them twice; "outcome" happened later an
 
 from dataclasses import dataclass
 
-SKEWED = (
-    "positive with a long right tail, in its own units: gaussian for want of a skewed kind, so read its score with care"
-)
+SKEWED = "positive with a long right tail"
+SKEWED_WITH_ZEROS = "a long right tail, but with zeros, so gaussian: read its score with care"
 REAL = "a number on a continuous scale"
 
 
@@ -29,7 +28,8 @@ class Field:
 
 
 def _real(name: str, source: str, unit: str, meaning: str, reason: str = REAL) -> Field:
-    return Field(name, source, "baseline", "float64", unit, meaning, "gaussian", reason)
+    kind = "lognormal" if reason is SKEWED else "gaussian"
+    return Field(name, source, "baseline", "float64", unit, meaning, kind, reason)
 
 
 def _binary(name: str, source: str, meaning: str, levels: tuple[str, str] = ("no", "yes")) -> Field:
@@ -110,16 +110,16 @@ BASELINE = (
     _real("heart_rate", "hrt", "1/min", "heart rate, day 3"),
     _real("respiratory_rate", "resp", "1/min", "respiratory rate, day 3"),
     _real("temperature", "temp", "°C", "body temperature, day 3"),
-    _real("white_blood_cells", "wblc", "1000/µL", "white blood cell count, day 3", SKEWED),
-    _real("oxygenation", "pafi", "mmHg", "PaO2 / FiO2 (inspired share from 0 to 1), day 3", SKEWED),
+    _real("white_blood_cells", "wblc", "1000/µL", "white blood cell count, day 3", SKEWED_WITH_ZEROS),
+    _real("oxygenation", "pafi", "mmHg", "PaO2 / FiO2 (inspired share from 0 to 1), day 3"),
     _real("arterial_ph", "ph", "pH", "arterial pH, day 3"),
-    _real("albumin", "alb", "g/dL", "serum albumin, day 3"),
+    _real("albumin", "alb", "g/dL", "serum albumin, day 3", SKEWED),
     _real("bilirubin", "bili", "mg/dL", "serum bilirubin, day 3", SKEWED),
     _real("creatinine", "crea", "mg/dL", "serum creatinine, day 3", SKEWED),
     _real("sodium", "sod", "mEq/L", "serum sodium, day 3"),
-    _real("glucose", "glucose", "mg/dL", "serum glucose, day 3", SKEWED),
+    _real("glucose", "glucose", "mg/dL", "serum glucose, day 3", SKEWED_WITH_ZEROS),
     _real("urea_nitrogen", "bun", "mg/dL", "blood urea nitrogen, day 3", SKEWED),
-    _real("urine_output", "urine", "mL/day", "urine output, day 3", SKEWED),
+    _real("urine_output", "urine", "mL/day", "urine output, day 3", SKEWED_WITH_ZEROS),
 )
 
 SCORES = (

@@ -6,9 +6,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
-from plurigp.arrays import Scalar
+from plurigp.arrays import Array, Scalar
 
 
 def rbf(x: Float[Array, " Q"], z: Float[Array, " Q"]) -> Scalar:

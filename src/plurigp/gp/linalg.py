@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
-from plurigp.arrays import Scalar
+from plurigp.arrays import Array, Scalar
 
 JITTER = 1e-6  # first try, relative to the mean of the diagonal
 JITTER_LIMIT = 1e-2
@@ -34,48 +34,38 @@ def cholesky(K: Float[Array, "M M"]) -> Factor:
 
 
 def inverse_and_logdet(Lam: Float[Array, "P M M"]) -> tuple[Float[Array, "P M M"], Float[Array, " P"]]:
-    """S = Λ⁻¹ and log det Λ for every function, in float64, by sweeping one block of rows after the other.
+    """S = Λ⁻¹ and log det Λ for every function, in float64.
 
-    With D the pivot block, E its columns of the identity and U = X E − E, a sweep is X ← X − U D⁻¹ Uᵀ − 2 E Eᵀ;
-    after the last one X = −Λ⁻¹. Plain products: batched LAPACK calls fight XLA's own threads. The diagonal is
-    raised by the rounding of a float32 Λ, so that a precision of 10⁸ stays positive definite.
+    The diagonal is raised by the rounding of a float32 Λ, so that a precision of 10⁸ stays positive definite.
     """
     n, m = len(Lam), Lam.shape[-1]
     padded = -(-m // BLOCK) * BLOCK
     X = jnp.zeros((n, padded, padded), jnp.float64).at[:, :m, :m].set(Lam.astype(jnp.float64))
     rounding = jnp.finfo(Lam.dtype).eps * jnp.diagonal(X, axis1=1, axis2=2).max(1)
     X = X + jnp.where(jnp.arange(padded) < m, rounding[:, None], 1.0)[:, :, None] * jnp.eye(padded)
+    S, logdet = _sweep_inverse(X, BLOCK)
+    return S[:, :m, :m], logdet
+
+
+def _sweep_inverse(X: Float[Array, "P m m"], block: int) -> tuple[Float[Array, "P m m"], Float[Array, " P"]]:
+    """Sweep one block of rows after the other: with D the pivot block, E its columns of the identity and U = X E − E,
+    X ← X − U D⁻¹ Uᵀ − 2 E Eᵀ; after the last sweep X is minus the inverse. D itself is inverted row by row.
+
+    Plain products: batched LAPACK calls fight XLA's own threads and are far slower.
+    """
+    m = X.shape[-1]
 
     def sweep(k: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
         X, logdet = carry
-        columns = jax.lax.dynamic_slice_in_dim(X, k * BLOCK, BLOCK, axis=2)
-        pivot = jax.lax.dynamic_slice_in_dim(columns, k * BLOCK, BLOCK, axis=1)
-        D_inv, D_logdet = _inverse(pivot)
-        E = (jnp.arange(padded)[:, None] == k * BLOCK + jnp.arange(BLOCK)).astype(X.dtype)
+        columns = jax.lax.dynamic_slice_in_dim(X, k * block, block, axis=2)
+        pivot = jax.lax.dynamic_slice_in_dim(columns, k * block, block, axis=1)
+        D_inv, D_logdet = _sweep_inverse(pivot, 1) if block > 1 else (1 / pivot, jnp.log(pivot[:, 0, 0]))
+        E = (jnp.arange(m)[:, None] == k * block + jnp.arange(block)).astype(X.dtype)
         U = columns - E
         return X - jnp.matmul(jnp.matmul(U, D_inv), U.mT) - 2 * E @ E.T, logdet + D_logdet
 
-    X, logdet = jax.lax.fori_loop(0, padded // BLOCK, sweep, (X, jnp.zeros(n, X.dtype)))
-    return -X[:, :m, :m], logdet
-
-
-def _inverse(L: Float[Array, "P m m"]) -> tuple[Float[Array, "P m m"], Float[Array, " P"]]:
-    """[[A, C], [Cᵀ, D]]⁻¹ from A⁻¹ and the inverse of the Schur complement D − Cᵀ A⁻¹ C."""
-    m = L.shape[-1]
-    if m == 1:
-        return 1 / L, jnp.log(L[:, 0, 0])
-    if m == 2:
-        a, b, d = L[:, 0, 0], L[:, 0, 1], L[:, 1, 1]
-        det = a * d - b * b
-        return jnp.stack([jnp.stack([d, -b], 1), jnp.stack([-b, a], 1)], 1) / det[:, None, None], jnp.log(det)
-    h = m // 2
-    A, C, D = L[:, :h, :h], L[:, :h, h:], L[:, h:, h:]
-    A_inv, A_logdet = _inverse(A)
-    X = jnp.matmul(A_inv, C)
-    D_inv, D_logdet = _inverse(D - jnp.matmul(C.mT, X))
-    Y = jnp.matmul(X, D_inv)
-    top = jnp.concatenate([A_inv + jnp.matmul(Y, X.mT), -Y], 2)
-    return jnp.concatenate([top, jnp.concatenate([-Y.mT, D_inv], 2)], 1), A_logdet + D_logdet
+    X, logdet = jax.lax.fori_loop(0, m // block, sweep, (X, jnp.zeros(len(X), X.dtype)))
+    return -X, logdet
 
 
 def _edges(m: int) -> list[tuple[int, int]]:

@@ -5,9 +5,9 @@ from typing import NamedTuple
 import equinox as eqx
 import jax.numpy as jnp
 from jax.scipy.linalg import solve_triangular
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
-from plurigp.arrays import Scalar
+from plurigp.arrays import Array, Scalar
 from plurigp.gp.kernels import Kernel, diagonal, gram
 from plurigp.gp.linalg import cholesky, inverse_and_logdet, pack, pack_outer, unpack
 

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
-from plurigp.arrays import Scalar
+from plurigp.arrays import Array, Scalar
 from plurigp.data import Column
 from plurigp.likelihoods.rules import Rule, expect, log_expect
 
@@ -31,7 +31,8 @@ class Likelihood:
     for its companion slots (a binomial's trials) only. `features` is what the encoder reads of a cell.
     `expected_log_prob` and `predictive_log_prob` are None where quadrature is the way; both take
     (theta, y, mean, var, rule). The `block_` forms, for families that need them for speed, take a whole block at
-    once ([B C ·], theta with its column axis) and must agree with the one-cell forms. `start` sees one column's observed cells [n W].
+    once ([B C ·], theta with its column axis) and must agree with the one-cell forms. `start` sees one column's
+    observed cells [n W].
     """
 
     kind: str
@@ -114,7 +115,7 @@ def softplus(f: Scalar) -> Scalar:
     return jnp.maximum(f, 0) + jnp.log1p(jnp.exp(-jnp.abs(f)))
 
 
-def safe_exp(x: Scalar, top: float = 30.0) -> Scalar:
+def safe_exp(x: Float[Array, "..."], top: float = 30.0) -> Float[Array, "..."]:
     """e^x, continued by its tangent above `top`, so a wild step gives a large finite slope and not an overflow."""
     low = jnp.minimum(x, top)
     return jnp.exp(low) * (1 + x - low)

@@ -4,11 +4,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import gammaln
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
-from plurigp.arrays import Scalar
+from plurigp.arrays import Array, Scalar
 from plurigp.data import Column
 from plurigp.likelihoods.base import Likelihood, Start, Theta, nearest_whole, one_function, softplus
+from plurigp.likelihoods.rules import Rule, expect
 
 
 def _logit(share: float) -> float:
@@ -36,22 +37,28 @@ def _features(y: Float[Array, " W"], width: int) -> Float[Array, " E"]:
     return y[:1]
 
 
-bernoulli = Likelihood(
-    kind="bernoulli",
-    log_prob=_log_prob,
-    mean=_mean,
-    point=nearest_whole,
-    sample=_sample,
-    start=_start,
-    features=_features,
-    n_functions=one_function,
-)
+def _log_choose(y: Float[Array, " W"]) -> Scalar:
+    return gammaln(y[1] + 1) - gammaln(y[0] + 1) - gammaln(y[1] - y[0] + 1)
 
 
 def _binomial_log_prob(theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Scalar:
-    successes, trials = y[0], y[1]
-    choose = gammaln(trials + 1) - gammaln(successes + 1) - gammaln(trials - successes + 1)
-    return choose + successes * f[0] - trials * softplus(f[0])
+    return _log_choose(y) + y[0] * f[0] - y[1] * softplus(f[0])
+
+
+def _expected_softplus(mean: Float[Array, " H"], var: Float[Array, " H"], rule: Rule) -> Scalar:
+    return expect(lambda f: softplus(f[0]), mean, var, rule)
+
+
+def _expected(
+    theta: Theta, y: Float[Array, " W"], mean: Float[Array, " H"], var: Float[Array, " H"], rule: Rule
+) -> Scalar:
+    return y[0] * mean[0] - _expected_softplus(mean, var, rule)
+
+
+def _binomial_expected(
+    theta: Theta, y: Float[Array, " W"], mean: Float[Array, " H"], var: Float[Array, " H"], rule: Rule
+) -> Scalar:
+    return _log_choose(y) + y[0] * mean[0] - y[1] * _expected_softplus(mean, var, rule)
 
 
 def _successes(theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Float[Array, " R"]:
@@ -70,6 +77,18 @@ def _share(y: Float[Array, " W"], width: int) -> Float[Array, " E"]:
     return y[:1] / jnp.maximum(y[1:], 1)
 
 
+bernoulli = Likelihood(
+    kind="bernoulli",
+    log_prob=_log_prob,
+    mean=_mean,
+    point=nearest_whole,
+    sample=_sample,
+    start=_start,
+    features=_features,
+    n_functions=one_function,
+    expected_log_prob=_expected,
+)
+
 binomial = Likelihood(
     kind="binomial",
     log_prob=_binomial_log_prob,
@@ -79,4 +98,5 @@ binomial = Likelihood(
     start=_binomial_start,
     features=_share,
     n_functions=one_function,
+    expected_log_prob=_binomial_expected,
 )

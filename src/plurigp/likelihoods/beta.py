@@ -4,10 +4,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import gammaln, ndtr, ndtri
-from jaxtyping import Array, Float
+from jaxtyping import Float
 from scipy.special import ndtri as np_ndtri
 
-from plurigp.arrays import Scalar
+from plurigp.arrays import Array, Scalar
 from plurigp.data import Column
 from plurigp.likelihoods.base import Likelihood, Start, Theta, first, one_function
 

@@ -7,8 +7,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Key
+from jaxtyping import Bool, Float, Key
 
+from plurigp.arrays import Array
 from plurigp.data import KINDS, Schema, Table
 from plurigp.likelihoods.base import Likelihood, expected_log_prob, predictive_log_prob, predictive_mean
 from plurigp.likelihoods.registry import likelihood_of
@@ -151,7 +152,7 @@ def expected_log_probs(
     f_var: Float[Array, "B P"],
     rules: tuple[Rule, ...],
     key: Key[Array, ""] | None = None,
-) -> tuple[Float[Array, "B C"], ...]:
+) -> tuple[Float[Array, "B _"], ...]:
     """E_q[log p(y|f)] per block and cell, zero where not seen; with a key, by sampling instead of quadrature."""
     out = []
     for number, (block, theta, rule) in enumerate(zip(layout.blocks, thetas, rules, strict=True)):
@@ -224,7 +225,7 @@ def predictive_means(
     f_mean: Float[Array, "B P"],
     f_var: Float[Array, "B P"],
     rules: tuple[Rule, ...],
-) -> tuple[Float[Array, "B C R"], ...]:
+) -> tuple[Float[Array, "B _ _"], ...]:
     """E[y] per block and cell (a probability per level for categories)."""
     out = []
     for block, theta, rule in zip(layout.blocks, thetas, rules, strict=True):
@@ -234,7 +235,7 @@ def predictive_means(
     return tuple(out)
 
 
-def points(layout: Layout, means: tuple[Float[Array, "B C R"], ...]) -> Float[Array, "B D"]:
+def points(layout: Layout, means: tuple[Float[Array, "B _ _"], ...]) -> Float[Array, "B D"]:
     """One coded value per cell, block order."""
     return jnp.concatenate(
         [jax.vmap(jax.vmap(b.likelihood.point))(m) for b, m in zip(layout.blocks, means, strict=True)], 1

@@ -3,9 +3,9 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Bool, Float
 
-from plurigp.arrays import Scalar
+from plurigp.arrays import Array, Scalar
 from plurigp.data import Column
 from plurigp.likelihoods.base import Likelihood, Start, Theta
 from plurigp.likelihoods.rules import Rule, expected_logsumexp, expected_softmax

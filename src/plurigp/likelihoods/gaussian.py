@@ -3,9 +3,9 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
-from plurigp.arrays import Scalar
+from plurigp.arrays import Array, Scalar
 from plurigp.data import Column
 from plurigp.likelihoods.base import Likelihood, Start, Theta, first, one_function, safe_exp
 from plurigp.likelihoods.rules import Rule
@@ -19,24 +19,25 @@ def noise_var(theta: Theta) -> Scalar:
     return FLOOR**2 + jnp.exp(2 * theta["log_sd"])
 
 
-def _log_normal(y: Scalar, mean: Scalar, var: Scalar) -> Scalar:
+def log_normal(y: Scalar, mean: Scalar, var: Scalar) -> Scalar:
+    """The log density of a normal."""
     return -0.5 * (LOG_2PI + jnp.log(var) + (y - mean) ** 2 / var)
 
 
 def _log_prob(theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Scalar:
-    return _log_normal(y[0], f[0], noise_var(theta))
+    return log_normal(y[0], f[0], noise_var(theta))
 
 
 def _expected(
     theta: Theta, y: Float[Array, " W"], mean: Float[Array, " H"], var: Float[Array, " H"], rule: Rule
 ) -> Scalar:
-    return _log_normal(y[0], mean[0], noise_var(theta)) - 0.5 * var[0] / noise_var(theta)
+    return log_normal(y[0], mean[0], noise_var(theta)) - 0.5 * var[0] / noise_var(theta)
 
 
 def _predictive(
     theta: Theta, y: Float[Array, " W"], mean: Float[Array, " H"], var: Float[Array, " H"], rule: Rule
 ) -> Scalar:
-    return _log_normal(y[0], mean[0], noise_var(theta) + var[0])
+    return log_normal(y[0], mean[0], noise_var(theta) + var[0])
 
 
 def _sample(key: Array, theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Scalar:

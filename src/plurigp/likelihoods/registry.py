@@ -5,9 +5,13 @@ from plurigp.likelihoods.bernoulli import bernoulli, binomial
 from plurigp.likelihoods.beta import beta
 from plurigp.likelihoods.categorical import categorical
 from plurigp.likelihoods.gaussian import gaussian, gaussian_hetero
+from plurigp.likelihoods.lognormal import lognormal
 from plurigp.likelihoods.poisson import poisson
 
-LIKELIHOODS = {like.kind: like for like in (gaussian, gaussian_hetero, bernoulli, binomial, beta, poisson, categorical)}
+_FAMILIES = (gaussian, gaussian_hetero, lognormal, bernoulli, binomial, beta, poisson, categorical)
+LIKELIHOODS = {like.kind: like for like in _FAMILIES}
+    like.kind: like for like in (gaussian, gaussian_hetero, lognormal, bernoulli, binomial, beta, poisson, categorical)
+}
 
 
 def likelihood_of(kind: str) -> Likelihood:

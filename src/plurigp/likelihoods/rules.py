@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Bool, Float
 
-from plurigp.arrays import Scalar
+from plurigp.arrays import Array, Scalar
 
 
 class Rule(NamedTuple):

@@ -1,0 +1,368 @@
+"""Columns side by side: the layout and its undoing, ragged categories, gaps, one program for any number of columns."""
+
+from itertools import pairwise
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+import pytest
+
+from plurigp.data import KINDS, Column, Schema, Table
+from plurigp.likelihoods.base import expected_log_prob, predictive_log_prob, predictive_mean
+from plurigp.likelihoods.blocks import (
+    arrange,
+    cell_functions,
+    cell_log_probs,
+    cell_values,
+    column_starts,
+    draws,
+    encoder_features,
+    expected_log_probs,
+    make_layout,
+    points,
+    predictive_log_probs,
+    predictive_means,
+    rules_of,
+    seen_features,
+)
+from plurigp.likelihoods.registry import likelihood_of
+
+
+def column(kind: str, number: int, n_levels: int = 3) -> Column:
+    extra = {"bernoulli": 2, "categorical": n_levels}.get(kind, 0)
+    levels = tuple(f"l{i}" for i in range(extra))
+    return Column(f"{kind}{number}", kind, levels=levels, trials=7 if kind == "binomial" else None)
+
+
+# Every kind, out of order, with an aside column and categories of three to eight levels among them.
+SCHEMA = Schema(
+    (
+        column("poisson", 0),
+        column("categorical", 0, 3),
+        column("gaussian", 0),
+        Column("id", "aside"),
+        column("binomial", 0),
+        column("categorical", 1, 8),
+        column("gaussian_hetero", 0),
+        column("bernoulli", 0),
+        column("categorical", 2, 5),
+        column("beta", 0),
+        column("gaussian", 1),
+        column("binomial", 1),
+        column("categorical", 3, 4),
+        column("gaussian_hetero", 1),
+        column("categorical", 4, 6),
+        column("categorical", 5, 7),
+        column("lognormal", 0),
+    )
+)
+SMALL = Schema((*(column(kind, 0) for kind in KINDS), column("categorical", 1, 5)))
+N = 6  # rows
+
+
+def cells(column: Column, rng: np.random.Generator, n: int) -> np.ndarray:
+    """In-support values of a column [n W]."""
+    if column.kind in ("gaussian", "gaussian_hetero"):
+        return rng.normal(size=(n, 1))
+    if column.kind == "lognormal":
+        return np.exp(rng.normal(size=(n, 1)))
+    if column.kind == "beta":
+        return rng.uniform(0.05, 0.95, (n, 1))
+    if column.kind == "poisson":
+        return rng.poisson(3, (n, 1)).astype(float)
+    if column.kind == "binomial":
+        return np.stack([rng.integers(0, 8, n), np.full(n, 7)], 1).astype(float)
+    return rng.integers(0, len(column.levels), (n, 1)).astype(float)
+
+
+class Case:
+    """A table, the moments of its functions and thetas, all drawn at random."""
+
+    def __init__(self, schema: Schema, rng: np.random.Generator, n: int = N):
+        self.schema, self.layout = schema, make_layout(schema)
+        values = np.concatenate([cells(c, rng, n) for c in schema.used], 1)
+        seen = rng.random((n, len(schema.used))) < 0.7
+        self.table = Table(values, seen, schema, pd.RangeIndex(n))
+        self.values, self.seen = arrange(self.layout, self.table)
+        self.f_mean = rng.normal(size=(n, self.layout.n_functions))
+        self.f_var = rng.uniform(0.05, 1.5, (n, self.layout.n_functions))
+        self.thetas = tuple(
+            {name: rng.uniform(0.0, 1.0, b.n_columns) for name in THETA.get(b.likelihood.kind, ())}
+            for b in self.layout.blocks
+        )
+        self.rules = rules_of(self.layout, {"beta": 6, "bernoulli": 5, "binomial": 5, "poisson": 6})
+
+    def arrays(self) -> tuple:
+        return self.values, self.seen, self.f_mean, self.f_var
+
+    def one_by_one(self):
+        """(block number, column of the block, schema column, its functions, its slots), in block order."""
+        at = 0
+        for number, block in enumerate(self.layout.blocks):
+            n_slots = KINDS[block.likelihood.kind].n_slots
+            for c in range(block.n_columns):
+                column = self.schema.used[self.layout.order[block.columns[0] + c]]
+                functions = slice(at, at + block.n_functions[c])
+                slot = block.slots[0] + c * n_slots
+                yield number, c, column, functions, slice(slot, slot + n_slots)
+                at = functions.stop
+
+
+THETA = {"gaussian": ("log_sd",), "lognormal": ("log_sd",), "beta": ("log_nu",)}
+
+
+@pytest.fixture
+def case(rng) -> Case:
+    return Case(SCHEMA, rng)
+
+
+@pytest.fixture
+def small(rng) -> Case:
+    """A column of every kind, and a wider category."""
+    return Case(SMALL, rng)
+
+
+def test_layout_covers_every_column_slot_and_function_once(case):
+    layout = case.layout
+    assert sorted(layout.order) == list(range(len(SCHEMA.used)))
+    assert sorted(layout.slot_order) == list(range(case.table.values.shape[1]))
+    for part in ("columns", "slots", "functions"):
+        edges = [getattr(b, part) for b in layout.blocks]
+        assert edges[0][0] == 0
+        assert all(left[1] == right[0] for left, right in pairwise(edges))
+    assert layout.n_functions == sum(likelihood_of(c.kind).n_functions(c) for c in SCHEMA.used)
+
+
+def test_a_block_holds_one_family_and_widths_within_a_factor_of_two(case):
+    kinds = [b.likelihood.kind for b in case.layout.blocks]
+    assert kinds == sorted(kinds)
+    assert kinds.count("categorical") == 2  # three and four levels; five to eight
+    for number, _, column, _, _ in case.one_by_one():
+        block = case.layout.blocks[number]
+        assert column.kind == block.likelihood.kind
+        assert block.width < 2 * min(block.n_functions) or column.kind != "categorical"
+
+
+def test_order_undoes_the_arrangement(case):
+    values, seen = np.empty_like(case.values), np.empty_like(case.seen)
+    values[:, list(case.layout.slot_order)] = case.values
+    seen[:, list(case.layout.order)] = case.seen
+    np.testing.assert_array_equal(values, case.table.values)
+    np.testing.assert_array_equal(seen, case.table.seen)
+
+
+def test_cells_hold_their_own_values_and_functions(case):
+    first_slot = np.concatenate([[0], np.cumsum([KINDS[c.kind].n_slots for c in SCHEMA.used])])
+    for number, c, column, functions, _ in case.one_by_one():
+        block = case.layout.blocks[number]
+        place = [u.name for u in SCHEMA.used].index(column.name)
+        theirs = case.table.values[:, first_slot[place] : first_slot[place + 1]]
+        np.testing.assert_array_equal(cell_values(block, jnp.asarray(case.values))[:, c], theirs)
+        f = cell_functions(block, jnp.asarray(case.f_mean))[:, c]
+        n = block.n_functions[c]
+        np.testing.assert_array_equal(f[:, :n], case.f_mean[:, functions])
+        np.testing.assert_array_equal(f[:, n:], 0)
+
+
+def test_expected_log_probs_are_a_double_loop_over_cells(case):
+    """Rows by columns in plain Python, each cell alone and unpadded: three to eight levels share two blocks."""
+    blocks = jax.jit(lambda *a: expected_log_probs(case.layout, case.thetas, *a, case.rules))(*case.arrays())
+    for number, c, column, functions, slots in case.one_by_one():
+        block, rule = case.layout.blocks[number], case.rules[number]
+        theta = {k: v[c] for k, v in case.thetas[number].items()} | {"n_levels": functions.stop - functions.start}
+        one = jax.jit(lambda y, a, v, like=block.likelihood, t=theta, r=rule: expected_log_prob(like, t, y, a, v, r))
+        for n in range(N):
+            expected = 0.0
+            if case.seen[n, block.columns[0] + c]:
+                expected = one(case.values[n, slots], case.f_mean[n, functions], case.f_var[n, functions])
+            assert float(blocks[number][n, c]) == pytest.approx(float(expected), rel=1e-10, abs=1e-12), column.name
+
+
+def test_predictions_are_those_of_every_cell_alone(small):
+    """Log density and mean of each cell, and the point value that a gap is filled with."""
+    values, seen, f_mean, f_var = small.arrays()
+    density = jax.jit(lambda *a: predictive_log_probs(small.layout, small.thetas, *a, small.rules))(*small.arrays())
+    means = jax.jit(lambda y, a, v: predictive_means(small.layout, small.thetas, y, a, v, small.rules))(
+        values, f_mean, f_var
+    )
+    filled = np.asarray(points(small.layout, means))
+    assert density.shape == filled.shape == seen.shape
+    for number, c, column, functions, slots in small.one_by_one():
+        block, rule = small.layout.blocks[number], small.rules[number]
+        like, d = block.likelihood, block.columns[0] + c
+        theta = {k: v[c] for k, v in small.thetas[number].items()} | {"n_levels": functions.stop - functions.start}
+
+        def alone(what, like=like, theta=theta, rule=rule, slots=slots, functions=functions):
+            over_rows = jax.jit(jax.vmap(lambda y, a, b: what(like, theta, y, a, b, rule)))
+            return np.asarray(over_rows(values[:, slots], f_mean[:, functions], f_var[:, functions]))
+
+        expected = np.where(seen[:, d], alone(predictive_log_prob), 0)
+        np.testing.assert_allclose(density[:, d], expected, rtol=1e-10, atol=1e-12, err_msg=column.name)
+        mean = alone(predictive_mean)
+        np.testing.assert_allclose(means[number][:, c, : mean.shape[1]], mean, rtol=1e-9, atol=1e-12)
+        if column.kind == "categorical":
+            np.testing.assert_array_equal(filled[:, d], mean.argmax(1))
+        elif like.continuous:
+            np.testing.assert_allclose(filled[:, d], mean[:, 0])
+        else:
+            np.testing.assert_array_equal(filled[:, d], np.round(mean[:, 0]))
+
+
+def test_cell_log_probs_are_every_familys_own(small):
+    case, f = small, small.f_mean[0]
+    ours = np.asarray(jax.jit(lambda y, f: cell_log_probs(case.layout, case.thetas, y, f))(case.values, f))
+    for number, c, column, functions, slots in case.one_by_one():
+        block = case.layout.blocks[number]
+        theta = {k: v[c] for k, v in case.thetas[number].items()} | {"n_levels": functions.stop - functions.start}
+        one = lambda y, t=theta, b=block, fs=functions: b.likelihood.log_prob(t, y, jnp.asarray(f[fs]))  # noqa: E731
+        np.testing.assert_allclose(
+            ours[:, block.columns[0] + c],
+            jax.jit(jax.vmap(one))(case.values[:, slots]),
+            rtol=1e-12,
+            atol=1e-12,
+            err_msg=column.name,
+        )
+
+
+# --- gaps ---
+
+
+def test_gaps_give_zero_and_zero_slopes(small):
+    """With the stand-ins that a Table holds; NaN anywhere fails, and so does a slope that leaks."""
+    stand_ins = np.concatenate([KINDS[c.kind].stand_in for c in SMALL.used])[list(small.layout.slot_order)]
+    values = np.tile(stand_ins, (N, 1))
+
+    def total(f_mean, f_var, thetas, seen):
+        return sum(b.sum() for b in expected_log_probs(small.layout, thetas, values, seen, f_mean, f_var, small.rules))
+
+    slopes_of = jax.jit(jax.value_and_grad(total, argnums=(0, 1, 2)))
+    value, slopes = slopes_of(small.f_mean, small.f_var, small.thetas, np.zeros_like(small.seen))
+    assert float(value) == 0
+    for leaf in jax.tree.leaves(slopes):
+        np.testing.assert_array_equal(leaf, 0)
+    value, (by_mean, by_var, _) = slopes_of(small.f_mean, small.f_var, small.thetas, small.seen)
+    assert np.isfinite(value)
+    for number, c, _, functions, _ in small.one_by_one():
+        gaps = ~small.seen[:, small.layout.blocks[number].columns[0] + c]
+        np.testing.assert_array_equal(np.asarray(by_mean)[gaps, functions], 0)
+        np.testing.assert_array_equal(np.asarray(by_var)[gaps, functions], 0)
+        assert (np.asarray(by_mean)[~gaps, functions] != 0).all()
+
+
+def test_no_variance_at_all_has_finite_slopes(small):
+    def total(f_mean, f_var):
+        cells = expected_log_probs(small.layout, small.thetas, small.values, small.seen, f_mean, f_var, small.rules)
+        return sum(b.sum() for b in cells)
+
+    for leaf in jax.jit(jax.grad(total, argnums=(0, 1)))(small.f_mean, np.zeros_like(small.f_var)):
+        assert np.isfinite(leaf).all()
+
+
+# --- size of the program ---
+
+
+def n_equations(jaxpr) -> int:
+    """All equations of a jaxpr, those inside loops and calls too."""
+    inner = [p for e in jaxpr.eqns for p in jax.tree.leaves(list(e.params.values()), is_leaf=_is_jaxpr) if _is_jaxpr(p)]
+    return len(jaxpr.eqns) + sum(n_equations(getattr(p, "jaxpr", p)) for p in inner)
+
+
+def _is_jaxpr(leaf: object) -> bool:
+    return hasattr(leaf, "eqns") or hasattr(leaf, "jaxpr")
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_784_columns_are_the_same_program_as_8(kind, rng):
+    sizes = []
+    for n_columns in (8, 784):
+        case = Case(Schema(tuple(column(kind, i) for i in range(n_columns))), rng, n=2)
+
+        def total(thetas, f_mean, f_var, case=case):
+            cells = expected_log_probs(case.layout, thetas, case.values, case.seen, f_mean, f_var, case.rules)
+            return sum(b.sum() for b in cells)
+
+        traced = jax.make_jaxpr(jax.grad(total, argnums=(0, 1, 2)))(case.thetas, case.f_mean, case.f_var)
+        sizes.append(n_equations(traced.jaxpr))
+    assert sizes[0] > 10
+    assert sizes[0] == sizes[1]
+
+
+# --- rules, draws, features, starts ---
+
+
+def test_rules_follow_the_family_unless_told(case):
+    kinds = [b.likelihood.kind for b in case.layout.blocks]
+    n = lambda rules: dict(zip(kinds, (len(r.points) for r in rules), strict=True))  # noqa: E731
+    assert n(rules_of(case.layout, None)) == {k: likelihood_of(k).n_quadrature for k in kinds}
+    assert set(n(rules_of(case.layout, 3)).values()) == {3}
+    assert n(rules_of(case.layout, {"beta": 7}))["beta"] == 7
+    assert n(rules_of(case.layout, {"beta": 7}))["bernoulli"] == likelihood_of("bernoulli").n_quadrature
+
+
+def test_sampling_is_unbiased_for_every_family(small):
+    """The mean over many keys of the sampled expectation is the quadrature's, cell by cell."""
+    n_keys = 1000
+    arrays = (small.values, np.ones_like(small.seen), small.f_mean, 0.2 * small.f_var)
+    rules = rules_of(small.layout, 3)  # three draws
+    keys = jax.random.split(jax.random.key(0), n_keys)
+    sampled = jax.jit(
+        lambda: jax.lax.map(lambda key: expected_log_probs(small.layout, small.thetas, *arrays, rules, key), keys)
+    )()
+    exact = jax.jit(lambda: expected_log_probs(small.layout, small.thetas, *arrays, rules_of(small.layout, None)))()
+    for many, one in zip(sampled, exact, strict=True):
+        error = np.asarray(many).std(0) / np.sqrt(n_keys)
+        np.testing.assert_array_less(np.abs(np.asarray(many).mean(0) - one), 5 * error + 1e-5)
+
+
+def test_draws_are_in_support_and_differ_between_cells(small):
+    f = jnp.zeros_like(jnp.asarray(small.f_mean))
+    draw = jax.jit(lambda y, f, key: draws(small.layout, small.thetas, y, f, key))
+    drawn = np.asarray(draw(small.values, f, jax.random.key(1)))
+    assert drawn.shape == small.seen.shape
+    for number, c, column, _, _ in small.one_by_one():
+        y = drawn[:, small.layout.blocks[number].columns[0] + c]
+        if likelihood_of(column.kind).continuous:
+            assert len(np.unique(y)) == N
+        else:
+            top = {"binomial": 7, "poisson": np.inf}.get(column.kind, len(column.levels) - 1)
+            assert ((y == np.round(y)) & (y >= 0) & (y <= top)).all()
+
+
+def test_features_and_their_seen_side_by_side(case):
+    features = np.asarray(encoder_features(case.layout, jnp.asarray(case.values)))
+    seen = np.asarray(seen_features(case.layout, jnp.asarray(case.seen)))
+    assert features.shape == seen.shape
+    at = 0
+    for number, c, column, _, slots in case.one_by_one():
+        block = case.layout.blocks[number]
+        width = block.width if column.kind == "categorical" else 1
+        np.testing.assert_array_equal(
+            seen[:, at : at + width], np.repeat(case.seen[:, [block.columns[0] + c]], width, axis=1)
+        )
+        if column.kind == "categorical":
+            one_hot = np.eye(width)[case.values[:, slots][:, 0].astype(int)]
+            np.testing.assert_array_equal(features[:, at : at + width], one_hot)
+        at += width
+    assert at == features.shape[1]
+
+
+def test_starts_come_from_the_observed_cells_alone(case):
+    bias, thetas = column_starts(SCHEMA, case.layout, case.values, case.seen)
+    assert bias.shape == (case.layout.n_functions,)
+    hidden = case.values.copy()
+    for number, c, _, _, slots in case.one_by_one():
+        gaps = ~case.seen[:, case.layout.blocks[number].columns[0] + c]
+        hidden[np.ix_(gaps, range(slots.start, slots.stop))] = 1.0
+    again, thetas_again = column_starts(SCHEMA, case.layout, hidden, case.seen)
+    np.testing.assert_array_equal(bias, again)
+    jax.tree.map(np.testing.assert_array_equal, thetas, thetas_again)
+
+
+def test_starts_of_an_empty_column_do_not_look_under_its_gaps(case):
+    seen = np.zeros_like(case.seen)
+    other = case.values.copy()
+    for _, _, column, _, slots in case.one_by_one():
+        other[:, slots.start] = 0.9 if column.kind == "beta" else 1.0
+    first, second = (column_starts(SCHEMA, case.layout, v, seen)[0] for v in (case.values, other))
+    np.testing.assert_array_equal(first, second)

@@ -1,0 +1,116 @@
+"""Draws follow SciPy's distribution: Kolmogorov–Smirnov for densities, chi-square for masses."""
+
+from functools import cache
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import special, stats
+
+from plurigp.likelihoods.beta import EDGE
+from plurigp.likelihoods.gaussian import FLOOR
+from plurigp.likelihoods.registry import LIKELIHOODS
+
+N_DRAWS = 20_000
+P_VALUE = 1e-3  # fixed seeds: a test that passes once passes always
+
+
+@cache
+def _sampler(kind: str):
+    """One program per family: its parameters are arguments."""
+    return jax.jit(jax.vmap(LIKELIHOODS[kind].sample, (0, None, None, None)))
+
+
+def draws(kind: str, theta: dict, y, f, dtype, seed: int = 0) -> np.ndarray:
+    """Independent draws of one cell."""
+    theta = {k: jnp.asarray(v, int if k == "n_levels" else dtype) for k, v in theta.items()}
+    keys = jax.random.split(jax.random.key(seed), N_DRAWS)
+    out = _sampler(kind)(keys, theta, jnp.asarray(y, dtype), jnp.asarray(f, dtype))
+    assert out.shape == (N_DRAWS,)
+    assert out.dtype == dtype
+    return np.asarray(out, float)
+
+
+def chi_square(counts: np.ndarray, mass: np.ndarray) -> float:
+    """The p-value of counts per value, values with fewer than ten expected draws taken together."""
+    expected = N_DRAWS * np.append(mass, max(1 - mass.sum(), 0))
+    counts = np.append(counts, N_DRAWS - counts.sum())
+    order = np.argsort(-expected)
+    kept = order[expected[order] >= 10]
+    rest = order[expected[order] < 10]
+    observed, expected = np.append(counts[kept], counts[rest].sum()), np.append(expected[kept], expected[rest].sum())
+    if expected[-1] < 1e-9:
+        assert observed[-1] == 0
+        observed, expected = observed[:-1], expected[:-1]
+    return stats.chisquare(observed, expected * observed.sum() / expected.sum()).pvalue
+
+
+def assert_masses(values: np.ndarray, top: int, pmf) -> None:
+    assert (values == np.round(values)).all()
+    assert (values >= 0).all()
+    support = np.arange(top + 1)
+    counts = np.bincount(np.minimum(values, top + 1).astype(int), minlength=top + 2)[:-1]
+    assert chi_square(counts, pmf(support)) > P_VALUE
+
+
+@pytest.fixture(params=[jnp.float32, jnp.float64], ids=["float32", "float64"])
+def dtype(request):
+    return request.param
+
+
+@pytest.mark.parametrize(("log_sd", "f"), [(-1.0, 2.0), (0.5, -3.0), (-9.0, 0.2)])
+def test_gaussian(log_sd, f, dtype):
+    got = draws("gaussian", {"log_sd": log_sd}, [0.0], [f], dtype)
+    sd = np.sqrt(FLOOR**2 + np.exp(2 * log_sd))
+    assert stats.kstest(got, stats.norm(f, sd).cdf).pvalue > P_VALUE
+
+
+@pytest.mark.parametrize(("log_sd", "f"), [(-1.0, 2.0), (0.5, -3.0)])
+def test_lognormal(log_sd, f, dtype):
+    got = draws("lognormal", {"log_sd": log_sd}, [1.0], [f], dtype)
+    sd = np.sqrt(FLOOR**2 + np.exp(2 * log_sd))
+    assert stats.kstest(got, stats.lognorm(sd, scale=np.exp(f)).cdf).pvalue > P_VALUE
+
+
+@pytest.mark.parametrize("f", [(2.0, -1.0), (-1.0, 0.7)])
+def test_two_function_gaussian(f, dtype):
+    got = draws("gaussian_hetero", {}, [0.0], f, dtype)
+    assert stats.kstest(got, stats.norm(f[0], np.exp(f[1])).cdf).pvalue > P_VALUE
+
+
+@pytest.mark.parametrize(("nu", "f"), [(20.0, -0.5), (2.0, 0.3), (100.0, 1.5), (1.0, -0.2)])
+def test_beta(nu, f, dtype):
+    got = draws("beta", {"log_nu": np.log(nu)}, [0.5], [f], dtype)
+    mu = EDGE + (1 - 2 * EDGE) * special.ndtr(f)
+    assert ((got > 0) & (got < 1)).all()
+    assert stats.kstest(got, stats.beta(nu * mu, nu * (1 - mu)).cdf).pvalue > P_VALUE
+
+
+@pytest.mark.parametrize("f", [-3.0, 0.4, 2.0])
+def test_bernoulli(f, dtype):
+    assert_masses(draws("bernoulli", {}, [0.0], [f], dtype), 1, stats.bernoulli(special.expit(f)).pmf)
+
+
+@pytest.mark.parametrize(("trials", "f"), [(1, 0.3), (10, -1.0), (200, 1.2)])
+def test_binomial(trials, f, dtype):
+    got = draws("binomial", {}, [0.0, trials], [f], dtype)
+    assert_masses(got, trials, stats.binom(trials, special.expit(f)).pmf)
+
+
+@pytest.mark.parametrize("f", [-2.0, 1.0, 4.0])
+def test_poisson(f, dtype):
+    assert_masses(draws("poisson", {}, [0.0], [f], dtype), int(np.exp(f) * 2 + 20), stats.poisson(np.exp(f)).pmf)
+
+
+@pytest.mark.parametrize("n_levels", [2, 3, 6])
+def test_categorical_never_draws_the_padding(n_levels, dtype):
+    f = np.array([0.5, -1.0, 2.0, 0.0, 1.0, -2.0, 9.0, 9.0])
+    got = draws("categorical", {"n_levels": n_levels}, [0.0], f, dtype)
+    probability = special.softmax(f[:n_levels])
+    assert_masses(got, n_levels - 1, lambda k: probability[k])
+
+
+def test_keys_matter():
+    a, b = (draws("gaussian", {"log_sd": 0.0}, [0.0], [0.0], jnp.float64, seed) for seed in (1, 2))
+    assert abs(np.corrcoef(a, b)[0, 1]) < 0.04
