@@ -10,8 +10,6 @@ from plurigp.likelihoods.poisson import poisson
 
 _FAMILIES = (gaussian, gaussian_hetero, lognormal, bernoulli, binomial, beta, poisson, categorical)
 LIKELIHOODS = {like.kind: like for like in _FAMILIES}
-    like.kind: like for like in (gaussian, gaussian_hetero, lognormal, bernoulli, binomial, beta, poisson, categorical)
-}
 
 
 def likelihood_of(kind: str) -> Likelihood:
