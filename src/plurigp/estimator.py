@@ -336,7 +336,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             "n_features_in": int(self.n_features_in_),
             "elbo": self.elbo_,
             "stopped": self.stopped_,
-            "history": {name: column.tolist() for name, column in self.history_.items()},
+            "history": [[name, column.tolist()] for name, column in self.history_.items()],
         }
         return write_model(folder, model_arrays(self.model_, self._q), manifest)
 
@@ -401,7 +401,7 @@ def load(folder: str | Path) -> PluriGP:
         est.model_, est._q = model_from_arrays(arrays, est._settings_, layout)
         est._n_features_out = est._settings_.n_components
         est.elbo_, est.stopped_ = float(manifest["elbo"]), str(manifest["stopped"])
-        est.history_ = pd.DataFrame(manifest["history"])
+        est.history_ = pd.DataFrame(dict(manifest["history"]))
         est.history_.index = pd.RangeIndex(1, len(est.history_) + 1, name="epoch")
         est.n_iter_ = len(est.history_)
     except (KeyError, TypeError) as error:

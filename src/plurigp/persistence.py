@@ -16,7 +16,7 @@ from safetensors.numpy import save as save_tensors
 from plurigp.encoder import Encoder, FreeRows, Network
 from plurigp.gp.kernels import Kernel, parse_kernel
 from plurigp.gp.sparse import Posterior, SparseGP
-from plurigp.likelihoods.blocks import Layout
+from plurigp.likelihoods.blocks import Layout, Thetas
 from plurigp.model import Model, Settings
 from plurigp.types import DataError
 
@@ -90,6 +90,7 @@ def _read_manifest(path: Path) -> dict[str, Any]:
 
 # --- a model as named arrays ---
 
+_NETWORKS = ("net_mean", "net_sd")
 _NETWORK = ("w1", "b1", "w2", "b2")
 _ENCODER = ("shift", "scale", "linear", "offset")
 
@@ -111,7 +112,7 @@ def model_arrays(model: Model, q: Posterior) -> dict[str, np.ndarray]:
         named |= {"encoder.mean": encoder.mean, "encoder.log_sd": encoder.log_sd}
     else:
         named |= {f"encoder.{name}": getattr(encoder, name) for name in _ENCODER}
-        for net in ("net_mean", "net_sd"):
+        for net in _NETWORKS:
             named |= {f"encoder.{net}.{name}": getattr(getattr(encoder, net), name) for name in _NETWORK}
     return {name: np.asarray(value) for name, value in named.items()}
 
@@ -131,11 +132,12 @@ def model_from_arrays(arrays: dict[str, np.ndarray], settings: Settings, layout:
     if settings.encoder == "free":
         encoder = FreeRows(take("encoder.mean"), take("encoder.log_sd"))
     else:
-        plain = [take(f"encoder.{name}") for name in _ENCODER]
-        encoder = Encoder(settings.encoder == "masked", *plain, network("net_mean"), network("net_sd"))
+        shift, scale, linear, offset = (take(f"encoder.{name}") for name in _ENCODER)
+        nets = [network(name) for name in _NETWORKS]
+        encoder = Encoder(settings.encoder == "masked", shift, scale, linear, offset, *nets)
     kernel = Kernel(parse_kernel(settings.kernel), take("gp.kernel.log_lengthscales"), take("gp.kernel.log_weights"))
     gp = SparseGP(kernel, take("gp.Z"), take("gp.bias"), take("gp.log_scale"))
-    thetas = tuple(
+    thetas: Thetas = tuple(
         {name.split(".")[2]: value for name, value in arrays.items() if name.startswith(f"theta.{number}.")}
         for number in range(len(layout.blocks))
     )

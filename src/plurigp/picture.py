@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#7f7f7f", "#b8a500")  # colour-blind safe
-SIZE, MARGIN, LEGEND = 640, 24, 210
+SIZE, MARGIN, LEGEND = 640, 24, 230
 
 
 def two_dimensions(x: np.ndarray) -> np.ndarray:

@@ -75,7 +75,7 @@ def expect_by_sampling(
 # vectorises; the same code under vmap, cells first, is several times slower.
 
 LSE_RULE, LSE_POINTS, LSE_REACH = gauss_hermite(12), 24, 4.5
-SOFTMAX_RULE, SOFTMAX_POINTS, SOFTMAX_REACH = gauss_hermite(12), 32, 6.0
+SOFTMAX_RULE, SOFTMAX_POINTS, SOFTMAX_REACH = gauss_hermite(12), 24, 5.0
 
 Levels = Float[Array, "H *n"]
 

@@ -1,0 +1,101 @@
+"""The marginal baseline is maximum likelihood, column by column: SciPy must say the same."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from plurigp.baseline import marginal_log_density
+from plurigp.data import KINDS, Coder, infer_schema
+
+N = 200
+SCHEMA = {
+    "lab": "gaussian",
+    "pressure": "gaussian_hetero",
+    "cost": "lognormal",
+    "diabetes": {"kind": "bernoulli", "levels": ["no", "yes"]},
+    "hits": {"kind": "binomial", "trials": "shots"},
+    "share": "beta",
+    "visits": "poisson",
+    "ward": {"kind": "categorical", "levels": ["a", "b", "c", "d"]},
+}
+
+
+@pytest.fixture(scope="module")
+def frame() -> pd.DataFrame:
+    rng = np.random.default_rng(1)
+    shots = rng.integers(3, 9, N)
+    frame = pd.DataFrame(
+        {
+            "lab": rng.normal(70, 12, N),
+            "pressure": rng.normal(-3, 0.1, N),
+            "cost": rng.lognormal(5, 0.7, N),
+            "diabetes": rng.choice(["no", "yes"], N, p=[0.8, 0.2]),
+            "hits": rng.binomial(shots, 0.3).astype(float),
+            "share": rng.beta(2, 5, N),
+            "visits": rng.poisson(2.5, N).astype(float),
+            "ward": rng.choice(list("abcd"), N, p=[0.5, 0.3, 0.15, 0.05]),
+        }
+    )
+    frame = frame.mask(rng.random(frame.shape) < 0.2)
+    return frame.assign(shots=shots)
+
+
+@pytest.fixture(scope="module")
+def answer(frame) -> pd.DataFrame:
+    """Log densities of all rows in raw units, each column fitted to the first 150."""
+    coder = Coder.fit(frame[:150], infer_schema(frame[:150], SCHEMA))
+    cells = marginal_log_density(coder.table(frame[:150]), coder.table(frame))
+    return pd.DataFrame(cells - coder.log_units, columns=[c.name for c in coder.schema.used])
+
+
+def _normal(y, new):
+    return stats.norm.logpdf(new, y.mean(), y.std(ddof=0))
+
+
+def _lognormal(y, new):
+    logs = np.log(y)
+    return stats.lognorm.logpdf(new, logs.std(ddof=0), scale=np.exp(logs.mean()))
+
+
+def _bernoulli(y, new):
+    return stats.bernoulli.logpmf((new == "yes").astype(int), (y == "yes").mean())
+
+
+def _beta(y, new):
+    a, b, _, _ = stats.beta.fit(y, floc=0, fscale=1)
+    return stats.beta.logpdf(new, a, b)
+
+
+def _categorical(y, new):
+    return np.log(new.map(y.value_counts(normalize=True)))
+
+
+@pytest.mark.parametrize(
+    ("name", "by_scipy"),
+    [
+        ("lab", _normal),
+        ("pressure", _normal),
+        ("cost", _lognormal),
+        ("diabetes", _bernoulli),
+        ("share", _beta),
+        ("visits", lambda y, new: stats.poisson.logpmf(new, y.mean())),
+        ("ward", _categorical),
+    ],
+)
+def test_equals_scipy(frame, answer, name, by_scipy):
+    seen = frame[name].notna()
+    expected = by_scipy(frame[name][:150].dropna(), frame[name][seen])
+    np.testing.assert_allclose(answer[name][seen], expected, atol=2e-4)
+
+
+def test_binomial_equals_scipy(frame, answer):
+    seen = frame["hits"].notna()
+    fit, rows = frame[:150][seen[:150]], frame[seen]
+    share = fit["hits"].sum() / fit["shots"].sum()
+    np.testing.assert_allclose(answer["hits"][seen], stats.binom.logpmf(rows["hits"], rows["shots"], share), atol=2e-4)
+
+
+def test_gaps_have_no_density_and_every_kind_is_here(frame, answer):
+    np.testing.assert_array_equal(answer.isna(), frame[answer.columns].isna())
+    assert {c if isinstance(c, str) else c["kind"] for c in SCHEMA.values()} == set(KINDS)

@@ -1,0 +1,232 @@
+"""What a trained model answers: against brute-force integrals, and never dependent on the other rows of a call."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from scipy.special import expit, logsumexp
+
+from plurigp import predict
+from plurigp.data import Coder, Table, infer_schema
+from plurigp.encoder import LatentNormal, kl_x
+from plurigp.gp.sparse import Natural, features, moments, posterior_of
+from plurigp.likelihoods import blocks
+from plurigp.likelihoods.gaussian import FLOOR
+from plurigp.model import Settings, init_model
+
+N = 16
+MANY = 4000
+SCHEMA = {"lab": "gaussian", "mark": {"kind": "bernoulli", "levels": [0, 1]}, "visits": "poisson"}
+GRID = np.linspace(-9, 9, 3001)
+
+
+def _frame(n: int) -> pd.DataFrame:
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=n)
+    frame = pd.DataFrame(
+        {
+            "visits": rng.poisson(np.exp(0.5 + 0.5 * x)).astype(float),
+            "lab": x + 0.5 * rng.normal(size=n),
+            "mark": (x + rng.normal(size=n) > 0).astype(float),
+        }
+    )
+    frame = frame.mask(rng.random(frame.shape) < 0.2)
+    frame.iloc[3] = np.nan
+    return frame
+
+
+def _predictor(table: Table, n_components: int, encoder: str = "masked") -> predict.Predictor:
+    """An untrained model with a q(v) away from its prior and a wide q(x), so that no importance weight is wild."""
+    layout = blocks.make_layout(table.schema)
+    values, seen = blocks.arrange(layout, table)
+    settings = Settings(n_components=n_components, n_inducing=6, encoder=encoder, lengthscale=2.0)
+    rng = np.random.default_rng(6)
+    with jax.enable_x64(True):
+        model = init_model(jax.random.key(0), settings, table.schema, layout, values, seen)
+        model = eqx.tree_at(lambda m: m.gp.log_scale, model, jnp.full(layout.n_functions, -0.3))
+        if encoder != "free":
+            e = model.encoder
+            wide = (0.2 * e.linear, jnp.full(n_components, 4.0))
+            model = eqx.tree_at(lambda m: (m.encoder.linear, m.encoder.net_sd.b2), model, wide)
+        Lam = np.broadcast_to(20 * np.eye(6), (layout.n_functions, 6, 6))
+        q = posterior_of(Natural(jnp.asarray(20 * rng.normal(size=(layout.n_functions, 6))), jnp.asarray(Lam)))
+    return predict.make_predictor(model, q, layout, blocks.rules_of(layout, None))
+
+
+@pytest.fixture(scope="module")
+def table() -> Table:
+    frame = _frame(N)
+    return Coder.fit(frame, infer_schema(frame, SCHEMA)).table(frame)
+
+
+@pytest.fixture(scope="module")
+def line(table) -> predict.Predictor:
+    """Q = 1, where integrals over x are sums over a grid."""
+    return _predictor(table, 1)
+
+
+@pytest.fixture(scope="module")
+def plane(table) -> predict.Predictor:
+    return _predictor(table, 2)
+
+
+def _rows(table: Table, rows: slice | list[int]) -> Table:
+    return Table(table.values[rows], table.seen[rows], table.schema, table.index[rows])
+
+
+def _function_moments(predictor, x):
+    with jax.enable_x64(True):
+        f_mean, f_var = moments(predictor.model.gp, predictor.q, features(predictor.model.gp, jnp.asarray(x)))
+    return np.asarray(f_mean), np.asarray(f_var)
+
+
+def _grid_log_probs(predictor: predict.Predictor, table: Table) -> np.ndarray:
+    """log ∫ p(y_nd|f) q(f|x) df [N D grid] in schema order, by SciPy's densities and a sum over f."""
+    f_mean, f_var = _function_moments(predictor, GRID[:, None])
+    place = {predictor.layout.order[at]: at for at in range(3)}  # one function per column, in block order
+    kinds = [column.kind for column in table.schema.used]
+    nodes, weights = np.polynomial.hermite_e.hermegauss(60)
+    out = np.zeros((len(table.values), 3, len(GRID)))
+    for d, kind in enumerate(kinds):
+        mean, var = f_mean[:, place[d]], f_var[:, place[d]]
+        y = table.values[:, d, None]
+        if kind == "gaussian":
+            theta = predictor.model.thetas[[b.likelihood.kind for b in predictor.layout.blocks].index("gaussian")]
+            out[:, d] = stats.norm.logpdf(y, mean, np.sqrt(var + FLOOR**2 + np.exp(2 * theta["log_sd"])))
+            continue
+        f = mean + np.sqrt(var) * nodes[:, None]  # [J grid]
+        if kind == "bernoulli":
+            cells = stats.bernoulli.logpmf(y[..., None], expit(f)[None])
+        else:
+            cells = stats.poisson.logpmf(y[..., None], np.exp(f)[None])
+        out[:, d] = logsumexp(cells, axis=1, b=(weights / weights.sum())[None, :, None])
+    return out
+
+
+def test_density_approaches_the_integral(line, table):
+    cells = _grid_log_probs(line, table)
+    rows = (cells * table.seen[:, :, None]).sum(1) + stats.norm.logpdf(GRID)
+    exact = logsumexp(rows, axis=1) + np.log(GRID[1] - GRID[0])
+    few, many = (predict.log_density(line, table, n_draws=n) for n in (64, MANY))
+    np.testing.assert_allclose(many, exact, atol=0.02)
+    np.testing.assert_allclose(few, exact, atol=0.2)
+
+
+def test_an_empty_row_has_density_one(line, table):
+    assert not table.seen[3].any()
+    assert abs(predict.log_density(line, table, n_draws=MANY)[3]) < 0.02
+
+
+def test_a_hidden_cell_is_scored_by_the_cells_shown(line, table):
+    """E_q(x|shown) p(y_d|x), by a sum over the grid."""
+    shown = Table(table.values, table.seen & [True, False, True], table.schema, table.index)
+    q = predict.latent(line, shown)
+    log_q = stats.norm.logpdf(GRID, q.mean, q.sd) + np.log(GRID[1] - GRID[0])  # [N grid]
+    exact = logsumexp(_grid_log_probs(line, table) + log_q[:, None], axis=2)
+    cells = predict.cell_log_density(line, shown, table, n_draws=MANY)
+    np.testing.assert_allclose(cells[table.seen], exact[table.seen], atol=0.02)
+
+
+def test_cells_without_truth_have_no_density(line, table):
+    cells = predict.cell_log_density(line, table, table)
+    np.testing.assert_array_equal(np.isnan(cells), ~table.seen)
+
+
+def test_the_value_under_a_gap_does_not_matter(plane, table):
+    other = np.where(table.seen, table.values, 1.0)  # one slot per column here
+    altered = Table(other, table.seen, table.schema, table.index)
+    assert (other != table.values).any()
+    np.testing.assert_array_equal(predict.latent(plane, table).mean, predict.latent(plane, altered).mean)
+    np.testing.assert_array_equal(predict.log_density(plane, table), predict.log_density(plane, altered))
+
+
+@pytest.mark.parametrize("n_draws", [1, 2, 7, 64])
+def test_draws_are_antithetic_and_standard(n_draws):
+    draws = predict.standard_draws(n_draws, 3)
+    assert draws.shape == (n_draws, 3)
+    np.testing.assert_array_equal(draws, predict.standard_draws(n_draws, 3))
+    pairs = n_draws // 2
+    half = (n_draws + 1) // 2
+    np.testing.assert_array_equal(draws[half:], -draws[:pairs])
+    if n_draws > 2 and n_draws % 2 == 0:
+        np.testing.assert_allclose(draws.mean(0), 0, atol=1e-12)
+        np.testing.assert_allclose((draws**2).mean(0), 1)
+
+
+def test_chunk_sizes_do_not_matter(plane, table, monkeypatch):
+    def answers():
+        q = predict.latent(plane, table)
+        return q.mean, q.sd, predict.fill_values(plane, table), predict.log_density(plane, table)
+
+    usual = answers()
+    monkeypatch.setattr(predict, "SMALL", 3)
+    monkeypatch.setattr(predict, "LARGE", 7)
+    for one, other in zip(usual, answers(), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-9)
+
+
+def _row_bounds(predictor: predict.Predictor, table: Table, q: LatentNormal) -> np.ndarray:
+    """What refinement raises: the bound of every row at fixed draws, the decoder frozen."""
+    values, seen = blocks.arrange(predictor.layout, table)
+    total = np.zeros(len(values))
+    noise = predict.standard_draws(predict.REFINE_DRAWS, q.mean.shape[1])
+    for z in noise:
+        f = _function_moments(predictor, q.mean + q.sd * z)
+        with jax.enable_x64(True):
+            cells = blocks.expected_log_probs(
+                predictor.layout, predictor.model.thetas, jnp.asarray(values), jnp.asarray(seen), *f, predictor.rules
+            )
+        total += np.concatenate(cells, 1).sum(1) / len(noise)
+    return total - np.asarray(kl_x(q))
+
+
+def test_refining_raises_the_bound_of_every_row(plane, table):
+    before = _row_bounds(plane, table, predict.latent(plane, table))
+    after = _row_bounds(plane, table, predict.refine(plane, table))
+    assert (after > before - 1e-3).all()
+    assert (after - before).mean() > 0.1
+
+
+def test_refined_rows_do_not_touch_each_other(plane, table):
+    together = predict.refine(plane, table)
+    for row in (0, 3, 11):
+        alone = predict.refine(plane, _rows(table, [row]))
+        np.testing.assert_allclose(alone.mean[0], together.mean[row], atol=1e-7)
+        np.testing.assert_allclose(alone.sd[0], together.sd[row], atol=1e-7)
+
+
+def test_without_an_encoder_rows_are_placed_by_refinement(table):
+    free = _predictor(table, 2, encoder="free")
+    start = LatentNormal(np.zeros((N, 2)), np.full((N, 2), 0.5))
+    placed = predict.latent(free, table)
+    assert (_row_bounds(free, table, placed) > _row_bounds(free, table, start)).all()
+    np.testing.assert_allclose(placed.mean[3], 0, atol=1e-3)  # an empty row goes to the prior
+    np.testing.assert_allclose(placed.sd[3], 1, atol=1e-2)
+
+
+def test_drawn_rows_have_the_moments_of_the_model(line, table):
+    n = 5000
+    empty = Table(np.zeros((n, 3)), np.zeros((n, 3), bool), table.schema, pd.RangeIndex(n))
+    rows = predict.draw_rows(line, empty, seed=1)
+    np.testing.assert_array_equal(rows, predict.draw_rows(line, empty, seed=1))
+    assert (rows != predict.draw_rows(line, empty, seed=2)).any()
+    weights = stats.norm.pdf(GRID) * (GRID[1] - GRID[0])
+    f_mean, f_var = _function_moments(line, GRID[:, None])
+    place = {line.layout.order[at]: at for at in range(3)}
+    for d, column in enumerate(table.schema.used):
+        mean, var = f_mean[:, place[d]], f_var[:, place[d]]
+        f = mean + np.sqrt(var) * np.linspace(-6, 6, 401)[:, None]
+        of_f = {"gaussian": f, "bernoulli": expit(f), "poisson": np.exp(f)}[column.kind]
+        share = stats.norm.pdf(np.linspace(-6, 6, 401)) * 12 / 400
+        expected = (share @ of_f) @ weights
+        assert abs(rows[:, d].mean() - expected) < 5 * rows[:, d].std() / np.sqrt(n)
+
+
+def test_values_at_a_position_do_not_depend_on_the_others(plane, table):
+    x = np.random.default_rng(0).normal(size=(N, 2))
+    together = predict.values_at(plane, table, x)
+    alone = predict.values_at(plane, _rows(table, [7]), x[[7]])
+    np.testing.assert_allclose(alone[0], together[7], atol=1e-9)
