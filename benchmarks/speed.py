@@ -171,9 +171,9 @@ def markdown(results: dict[str, Any]) -> str:
             ratio = f"{c['ratio']['median']:.2f} ({min(c['ratio']['turns']):.2f}–{max(c['ratio']['turns']):.2f})"
             seconds = f"{median:.1f} ({low:.1f}–{high:.1f})"
             lines.append(
-                f"| {shape} | {name} | {seconds} | {ratio} | {c['useful_gflops']:.1f} | {c['share_of_peak']:.0%} |"
+                f"| {shape} | {name} | {seconds} | {ratio} | {c['useful_gflops']:.1f} | {c['share_of_peak']:.1%} |"
             )
-        lines.append(f"| {shape} | matrix product | | | {r['peak_gflops']['median']:.1f} | 100% |")
+        lines.append(f"| {shape} | matrix product | | | {r['peak_gflops']['median']:.1f} | 100.0% |")
     missing = [
         f"{shape}, {name}: {why}" for shape, r in results["shapes"].items() for name, why in r["missing"].items()
     ]

@@ -20,15 +20,26 @@ from plurigp.likelihoods.blocks import make_layout, rules_of
 from plurigp.likelihoods.gaussian import FLOOR
 from plurigp.model import Model
 
-# One column of every kind; a case looks at one of them by hiding the others, so that all cases are one program.
 LEVELS = {"bernoulli": ("no", "yes"), "categorical": ("a", "b", "c")}
-SCHEMA = Schema(tuple(Column(k, k, levels=LEVELS.get(k, ()), trials=5 if k == "binomial" else None) for k in KINDS))
-LAYOUT = make_layout(SCHEMA)
-COLUMNS = {SCHEMA.used[d].kind: i for i, d in enumerate(LAYOUT.order)}  # kind -> place in block order
-FUNCTIONS = {b.likelihood.kind: slice(*b.functions) for b in LAYOUT.blocks}
-SLOTS = {b.likelihood.kind: slice(*b.slots) for b in LAYOUT.blocks}
-RULES = rules_of(LAYOUT, {"bernoulli": 20, "binomial": 20, "beta": 20})  # long enough to be scanned: small programs
-SPEC = BoundSpec(LAYOUT, RULES)
+
+
+class World:
+    """One column of each of some kinds, and where each lies in block order."""
+
+    def __init__(self, kinds: tuple[str, ...], n_quadrature: int):
+        trials = {"binomial": 5}
+        schema = Schema(tuple(Column(k, k, levels=LEVELS.get(k, ()), trials=trials.get(k)) for k in kinds))
+        self.layout = make_layout(schema)
+        self.columns = {schema.used[d].kind: i for i, d in enumerate(self.layout.order)}
+        self.functions = {b.likelihood.kind: slice(*b.functions) for b in self.layout.blocks}
+        self.slots = {b.likelihood.kind: slice(*b.slots) for b in self.layout.blocks}
+        self.spec = BoundSpec(self.layout, rules_of(self.layout, n_quadrature))
+        self.P = self.layout.n_functions
+
+
+# A case of FULL looks at one kind by hiding the others, so that all cases are one program (its rules are long
+# enough to be scanned, which keeps the program small).
+FULL, LIGHT = World(tuple(KINDS), 20), World(("gaussian", "bernoulli", "categorical"), 4)
 
 TABLE = {  # three rows
     "gaussian": [[-0.9], [0.2], [1.1]],
@@ -50,30 +61,32 @@ def _float64() -> Iterator[None]:
         yield
 
 
-def make_model(n_rows: int, lengthscale: float = 1.0, log_sd: float = -0.7) -> Model:
+def make_model(world: World, n_rows: int, lengthscale: float = 1.0, log_sd: float = -0.7) -> Model:
     rng = np.random.default_rng(7)
-    P = LAYOUT.n_functions
+    P = world.P
     gp = SparseGP(
         make_kernel("rbf", 1, lengthscale),
         jnp.asarray([[-1.5], [0.0], [1.5]]),
         jnp.asarray(rng.uniform(-0.3, 0.5, P)),
         jnp.asarray(rng.uniform(-0.4, 0.2, P)),
     )
-    thetas = tuple({k: jnp.full(1, v) for k, v in THETA.get(b.likelihood.kind, {}).items()} for b in LAYOUT.blocks)
+    thetas = tuple(
+        {k: jnp.full(1, v) for k, v in THETA.get(b.likelihood.kind, {}).items()} for b in world.layout.blocks
+    )
     mean = jnp.asarray(rng.normal(size=(n_rows, 1)))
     return Model(FreeRows(mean, jnp.full((n_rows, 1), log_sd)), gp, thetas)
 
 
-def tiny_batch(kinds: tuple[str, ...], gap: bool = False) -> Batch:
+def tiny_batch(world: World, kinds: tuple[str, ...], gap: bool = False) -> Batch:
     """The three rows with the given columns seen; with a gap, the middle row lacks the first of them."""
-    values = np.zeros((3, sum(s.stop - s.start for s in SLOTS.values())))
-    for kind, slots in SLOTS.items():
+    values = np.zeros((3, sum(s.stop - s.start for s in world.slots.values())))
+    for kind, slots in world.slots.items():
         values[:, slots] = TABLE[kind]
-    seen = np.zeros((3, len(COLUMNS)), bool)
+    seen = np.zeros((3, len(world.columns)), bool)
     for kind in kinds:
-        seen[:, COLUMNS[kind]] = True
+        seen[:, world.columns[kind]] = True
     if gap:
-        seen[1, COLUMNS[kinds[0]]] = False
+        seen[1, world.columns[kinds[0]]] = False
     return Batch(jnp.asarray(values), jnp.asarray(seen), jnp.arange(3), jnp.ones(3, bool), jnp.asarray(1.0))
 
 
@@ -116,8 +129,11 @@ def log_evidence(draws: np.ndarray, model: Model, kinds: tuple[str, ...], gap: b
     total = np.zeros(len(draws))
     at = 0
     for kind in kinds:
-        H = FUNCTIONS[kind].stop - FUNCTIONS[kind].start
-        b, s = np.asarray(model.gp.bias[FUNCTIONS[kind]]), np.exp(np.asarray(model.gp.log_scale[FUNCTIONS[kind]]))
+        H = FULL.functions[kind].stop - FULL.functions[kind].start
+        b, s = (
+            np.asarray(model.gp.bias[FULL.functions[kind]]),
+            np.exp(np.asarray(model.gp.log_scale[FULL.functions[kind]])),
+        )
         cells = log_density(kind, b + s * draws[..., at : at + H])
         at += H
         total += cells.sum(1) if not (gap and kind == kinds[0]) else cells[:, [0, 2]].sum(1)
@@ -134,7 +150,7 @@ N_KEYS = 16
 @eqx.filter_jit
 def improve(model: Model, q: tuple, batch: Batch, key: jax.Array, n_steps: jax.Array) -> tuple:
     """(free q(x), m and root of q(v)) after some steps with the decoder frozen."""
-    spec = replace(SPEC, n_draws=8)
+    spec = replace(FULL.spec, n_draws=8)
 
     def objective(free, key):
         rows, m, root = free
@@ -154,7 +170,7 @@ def bounds(model: Model, q: tuple, batch: Batch, key: jax.Array) -> jax.Array:
     """The bound by N_KEYS independent sets of draws of x."""
     rows, m, root = q
     model_ = eqx.tree_at(lambda t: t.encoder, model, rows)
-    spec = replace(SPEC, n_draws=400)
+    spec = replace(FULL.spec, n_draws=400)
     one = lambda key: bound(spec, model_, posterior_of_root(m, root), batch, key)[0].total  # noqa: E731
     return jax.lax.map(one, jax.random.split(key, N_KEYS))
 
@@ -162,10 +178,10 @@ def bounds(model: Model, q: tuple, batch: Batch, key: jax.Array) -> jax.Array:
 @pytest.mark.parametrize("kinds", [*((kind,) for kind in KINDS), COMPOSITE], ids="+".join)
 def test_below_the_evidence_and_closer_as_q_improves(kinds, prior_draws):
     gap_in_table = kinds == COMPOSITE
-    model, batch = make_model(3), tiny_batch(kinds, gap_in_table)
+    model, batch = make_model(FULL, 3), tiny_batch(FULL, kinds, gap_in_table)
     evidence, evidence_error = log_evidence(prior_draws, model, kinds, gap_in_table)
     assert evidence_error < 0.02
-    P = LAYOUT.n_functions
+    P = FULL.P
     q = (model.encoder, jnp.zeros((P, 3)), jnp.zeros((P, 3, 3)))
     gaps = []
     for stage, n_steps in enumerate((0, 40, 400)):
@@ -181,22 +197,22 @@ def test_below_the_evidence_and_closer_as_q_improves(kinds, prior_draws):
 def test_equals_the_evidence_where_q_can_be_exact():
     """Gaussian cells and functions that hardly depend on x: q(x) = p(x) and one natural step give log p(Y) itself."""
     kinds = ("gaussian",)
-    model, batch = make_model(3, lengthscale=1e4), tiny_batch(kinds)
+    model, batch = make_model(FULL, 3, lengthscale=1e4), tiny_batch(FULL, kinds)
     model = eqx.tree_at(lambda t: (t.encoder.mean, t.encoder.log_sd), model, (jnp.zeros((3, 1)), jnp.zeros((3, 1))))
-    q = prior(LAYOUT.n_functions, 3, np.dtype(float))
+    q = prior(FULL.P, 3, np.dtype(float))
 
     @jax.jit
     def step(q):
         def objective(nudge):
-            parts, trace = bound(SPEC, model, posterior_of(q), batch, jax.random.key(0), nudge)
+            parts, trace = bound(FULL.spec, model, posterior_of(q), batch, jax.random.key(0), nudge)
             return parts.total, (parts, trace)
 
-        slopes, (parts, trace) = jax.grad(objective, has_aux=True)(no_nudge(SPEC, 3, np.dtype(float)))
+        slopes, (parts, trace) = jax.grad(objective, has_aux=True)(no_nudge(FULL.spec, 3, np.dtype(float)))
         return natural_step(model.gp, q, trace.A, trace.f_mean, *slopes, jnp.asarray(1.0)), parts
 
     q, before = step(q)
     _, after = step(q)
-    at = FUNCTIONS["gaussian"].start
+    at = FULL.functions["gaussian"].start
     b, s2 = float(model.gp.bias[at]), float(np.exp(2 * model.gp.log_scale[at]))
     noise = FLOOR**2 + np.exp(-1.4)
     y = np.asarray(TABLE["gaussian"])[:, 0]
@@ -213,13 +229,13 @@ def wide_table(n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     """Rows of every kind, a quarter of the cells hidden."""
     rng = np.random.default_rng(3)
     rows = rng.integers(0, 3, n_rows)
-    values = np.asarray(tiny_batch(()).values)[rows]
-    return values, rng.random((n_rows, len(COLUMNS))) < 0.75
+    values = np.asarray(tiny_batch(LIGHT, ()).values)[rows]
+    return values, rng.random((n_rows, len(LIGHT.columns))) < 0.75
 
 
 def posterior_away_from_the_prior():
     rng = np.random.default_rng(5)
-    P = LAYOUT.n_functions
+    P = LIGHT.P
     return posterior_of_root(jnp.asarray(rng.normal(size=(P, 3))), jnp.asarray(0.3 * rng.normal(size=(P, 3, 3))))
 
 
@@ -241,8 +257,8 @@ def close(ours: Bound, theirs: Bound, rel: float) -> None:
 def test_the_average_over_batches_is_the_full_bound():
     """23 rows in batches of 5, two of them padded; q(x) so narrow that the draws do not matter. Part by part."""
     values, seen = wide_table(23)
-    model, q = make_model(23, log_sd=-18.0), posterior_away_from_the_prior()
-    full = bound_of(SPEC, model, q, whole(values, seen), jax.random.key(0))
+    model, q = make_model(LIGHT, 23, log_sd=-18.0), posterior_away_from_the_prior()
+    full = bound_of(LIGHT.spec, model, q, whole(values, seen), jax.random.key(0))
     rows, real = batches(23, 5, np.random.default_rng(0))
     assert rows.shape == (5, 5)
     assert not real.all()
@@ -251,7 +267,7 @@ def test_the_average_over_batches_is_the_full_bound():
         batch = Batch(
             jnp.asarray(values[r]), jnp.asarray(seen[r]), jnp.asarray(r), jnp.asarray(k), jnp.asarray(float(len(rows)))
         )
-        parts.append(bound_of(SPEC, model, q, batch, jax.random.key(n)))
+        parts.append(bound_of(LIGHT.spec, model, q, batch, jax.random.key(n)))
     average = jax.tree.map(lambda *leaves: np.mean(leaves), *parts)
     close(average, full, rel=1e-6)
     assert float(average.total) == pytest.approx(float(full.total), rel=1e-6)
@@ -260,12 +276,12 @@ def test_the_average_over_batches_is_the_full_bound():
 def test_padded_rows_have_no_influence():
     """Neither on the bound nor on any slope, whatever they hold."""
     values, seen = wide_table(8)
-    model, q = make_model(8), posterior_away_from_the_prior()
+    model, q = make_model(LIGHT, 8), posterior_away_from_the_prior()
     real = np.arange(8) < 6
 
     @eqx.filter_jit
     def slopes(model, batch):
-        return eqx.filter_value_and_grad(lambda m: bound(SPEC, m, q, batch, jax.random.key(0))[0].total)(model)
+        return eqx.filter_value_and_grad(lambda m: bound(LIGHT.spec, m, q, batch, jax.random.key(0))[0].total)(model)
 
     batch = whole(values, seen)._replace(real=jnp.asarray(real))
     other = values.copy()
@@ -281,8 +297,10 @@ def test_padded_rows_have_no_influence():
 
 
 def test_named_parts_add_up():
-    parts = bound_of(SPEC, make_model(8), posterior_away_from_the_prior(), whole(*wide_table(8)), jax.random.key(0))
-    assert len(parts.expected_log_prob) == len(LAYOUT.blocks)
+    parts = bound_of(
+        LIGHT.spec, make_model(LIGHT, 8), posterior_away_from_the_prior(), whole(*wide_table(8)), jax.random.key(0)
+    )
+    assert len(parts.expected_log_prob) == len(LIGHT.layout.blocks)
     assert float(parts.total) == pytest.approx(
         float(sum(parts.expected_log_prob)) - float(parts.kl_x) - float(parts.kl_u), rel=1e-12
     )
@@ -291,28 +309,30 @@ def test_named_parts_add_up():
 
 
 def test_kl_weight_weighs_kl_x_alone():
-    model, q, batch = make_model(8), posterior_away_from_the_prior(), whole(*wide_table(8))
-    one, three = (bound_of(replace(SPEC, kl_weight=w), model, q, batch, jax.random.key(0)) for w in (1.0, 3.0))
+    model, q, batch = make_model(LIGHT, 8), posterior_away_from_the_prior(), whole(*wide_table(8))
+    one, three = (bound_of(replace(LIGHT.spec, kl_weight=w), model, q, batch, jax.random.key(0)) for w in (1.0, 3.0))
     assert float(three.kl_x) == pytest.approx(3 * float(one.kl_x), rel=1e-12)
     close(three._replace(kl_x=one.kl_x), one, rel=1e-12)
 
 
 def test_more_draws_are_the_same_bound_with_less_noise():
-    model, q, batch = make_model(8), posterior_away_from_the_prior(), whole(*wide_table(8))
+    model, q, batch = make_model(LIGHT, 8), posterior_away_from_the_prior(), whole(*wide_table(8))
     narrow = eqx.tree_at(lambda m: m.encoder.log_sd, model, jnp.full((8, 1), -18.0))
     sets = {}
     for n_draws in (1, 16):
-        spec = replace(SPEC, n_draws=n_draws)
+        spec = replace(LIGHT.spec, n_draws=n_draws)
         sets[n_draws] = np.array([float(bound_of(spec, model, q, batch, jax.random.key(i)).total) for i in range(60)])
-    still = [bound_of(replace(SPEC, n_draws=n), narrow, q, batch, jax.random.key(0)) for n in (1, 16)]
+    still = [bound_of(replace(LIGHT.spec, n_draws=n), narrow, q, batch, jax.random.key(0)) for n in (1, 16)]
     close(still[1], still[0], rel=1e-6)
     assert 2.5 < sets[1].std() / sets[16].std() < 6.5  # four
     assert abs(sets[1].mean() - sets[16].mean()) < 4 * sets[1].std() / np.sqrt(60)
 
 
 def test_weight_multiplies_rows_and_leaves_kl_u():
-    model, q, batch = make_model(8), posterior_away_from_the_prior(), whole(*wide_table(8))
-    one, five = (bound_of(SPEC, model, q, batch._replace(weight=jnp.asarray(w)), jax.random.key(0)) for w in (1.0, 5.0))
+    model, q, batch = make_model(LIGHT, 8), posterior_away_from_the_prior(), whole(*wide_table(8))
+    one, five = (
+        bound_of(LIGHT.spec, model, q, batch._replace(weight=jnp.asarray(w)), jax.random.key(0)) for w in (1.0, 5.0)
+    )
     assert float(five.kl_u) == float(one.kl_u)
     assert float(five.kl_x) == pytest.approx(5 * float(one.kl_x))
     for a, b in zip(five.expected_log_prob, one.expected_log_prob, strict=True):
@@ -321,10 +341,10 @@ def test_weight_multiplies_rows_and_leaves_kl_u():
 
 def test_sampled_expectations_have_the_same_mean():
     """E over f by draws instead of quadrature, over many keys."""
-    model, q, batch = make_model(8, log_sd=-18.0), posterior_away_from_the_prior(), whole(*wide_table(8))
-    model = eqx.tree_at(lambda m: m.gp.log_scale, model, jnp.full(LAYOUT.n_functions, -1.5))  # light tails
-    exact = float(bound_of(SPEC, model, q, batch, jax.random.key(0)).total)
-    spec = replace(SPEC, sampling=True, rules=rules_of(LAYOUT, 3))
+    model, q, batch = make_model(LIGHT, 8, log_sd=-18.0), posterior_away_from_the_prior(), whole(*wide_table(8))
+    model = eqx.tree_at(lambda m: m.gp.log_scale, model, jnp.full(LIGHT.P, -1.5))  # light tails
+    exact = float(bound_of(LIGHT.spec, model, q, batch, jax.random.key(0)).total)
+    spec = replace(LIGHT.spec, sampling=True, rules=rules_of(LIGHT.layout, 3))
     many = jax.jit(lambda keys: jax.lax.map(lambda key: bound(spec, model, q, batch, key)[0].total, keys))(
         jax.random.split(jax.random.key(1), 600)
     )
@@ -334,15 +354,15 @@ def test_sampled_expectations_have_the_same_mean():
 
 def test_nudges_give_the_slopes_by_the_moments():
     """What the natural step runs on: ∂/∂f_mean and ∂/∂f_var of the weighted bound, by finite differences."""
-    model, q, batch = make_model(4), posterior_away_from_the_prior(), whole(*wide_table(4))
+    model, q, batch = make_model(LIGHT, 4), posterior_away_from_the_prior(), whole(*wide_table(4))
     batch = batch._replace(weight=jnp.asarray(2.0))
 
     @jax.jit
     def value(nudge):
-        return bound(SPEC, model, q, batch, jax.random.key(0), nudge)[0].total
+        return bound(LIGHT.spec, model, q, batch, jax.random.key(0), nudge)[0].total
 
-    zero = no_nudge(SPEC, 4, np.dtype(float))
-    assert zero.f_mean.shape == zero.f_var.shape == (4, LAYOUT.n_functions)
+    zero = no_nudge(LIGHT.spec, 4, np.dtype(float))
+    assert zero.f_mean.shape == zero.f_var.shape == (4, LIGHT.P)
     slopes = jax.jit(jax.grad(value))(zero)
     rng = np.random.default_rng(0)
     for part in range(2):
@@ -354,6 +374,6 @@ def test_nudges_give_the_slopes_by_the_moments():
 
 def test_an_unseen_table_leaves_the_penalties():
     values, seen = wide_table(8)
-    model, q = make_model(8), posterior_away_from_the_prior()
-    parts = bound_of(SPEC, model, q, whole(values, np.zeros_like(seen)), jax.random.key(0))
+    model, q = make_model(LIGHT, 8), posterior_away_from_the_prior()
+    parts = bound_of(LIGHT.spec, model, q, whole(values, np.zeros_like(seen)), jax.random.key(0))
     assert all(float(part) == 0 for part in parts.expected_log_prob)

@@ -36,6 +36,7 @@ def make_epoch(
         data = Data(jnp.asarray(values, "float32"), jnp.asarray(seen))
         settings = Settings(n_components, n_inducing)
         model = init_model(jax.random.key(0), settings, table.schema, layout, values, seen)
+        model = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf, "float32")), model)
         state = start_state(model, n_inducing, "natural")
         key = jax.random.key(1)
 

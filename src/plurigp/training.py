@@ -17,10 +17,15 @@ from plurigp.data import batches
 from plurigp.gp.sparse import Natural, Posterior, natural_step, posterior_of, posterior_of_root, prior
 from plurigp.model import Model
 
-ADAM = optax.flatten(optax.scale_by_adam())  # one vector: one kernel to compile instead of one per leaf
+STEEPEST = 50.0  # gradients per row are cut to this norm: one wild batch must not fill Adam's memory
+ADAM = optax.flatten(  # one vector: one kernel to compile instead of one per leaf
+    optax.chain(optax.clip_by_global_norm(STEEPEST), optax.scale_by_adam())
+)
+WARM = 5  # epochs over which Adam's rate rises from zero: q(v) settles first, so that the start is not thrown away
 WINDOW = 10  # epochs over which the bound is smoothed before a plateau is looked for
 COOLING = 0.2  # share of the epochs spent letting both step sizes fall to COOLED of their value
 COOLED = 0.03
+CALMEST = 1e-3  # how far step sizes are cut when epochs fail, before training gives up
 REFRESH = 4  # at most this many batches share one factorisation of q(v); never more than an epoch
 
 
@@ -93,10 +98,11 @@ def posterior(q: Natural | Root) -> Posterior:
 
 
 class Rates(NamedTuple):
-    """Step sizes of an epoch."""
+    """Step sizes of an epoch, and how cautious the natural steps are."""
 
     learning: Scalar
     natural: Scalar
+    caution: Scalar
 
 
 def _adam(tree: Any, gradient: Any, adam: Any, rate: Scalar, weight: Scalar) -> tuple[Any, Any]:
@@ -116,7 +122,14 @@ def natural_train_step(spec: BoundSpec, state: State, batch: Batch, key: Array, 
     nudge = no_nudge(spec, len(batch.values), batch.values.dtype)
     slopes, (parts, trace) = jax.grad(objective, argnums=(0, 1), has_aux=True)(state.model, nudge)
     natural = natural_step(
-        state.model.gp, state.q, trace.A, trace.f_mean, slopes[1].f_mean, slopes[1].f_var, rates.natural
+        state.model.gp,
+        state.q,
+        trace.A,
+        trace.f_mean,
+        slopes[1].f_mean,
+        slopes[1].f_var,
+        rates.natural,
+        rates.caution,
     )
     per_row = 1 / (batch.weight * len(batch.values))
     model, adam = _adam(state.model, slopes[0], state.adam, rates.learning, per_row)
@@ -143,7 +156,7 @@ def batch_of(data: Data, rows: Int[Array, " B"], real: Bool[Array, " B"], n_batc
     return Batch(data.values[rows], data.seen[rows], rows, real, weight)
 
 
-@partial(jax.jit, static_argnames=("spec",), donate_argnames=("state",))
+@partial(jax.jit, static_argnames=("spec",))
 def run_epoch(
     spec: BoundSpec,
     state: State,
@@ -204,6 +217,16 @@ class Plateau:
         return self.cooling_until is not None and len(self.totals) >= self.cooling_until
 
 
+def _rates(schedule: Schedule, n_done: int, factor: float, dtype: Any) -> Rates:
+    """Adam warms up while the natural steps are cautious; after WARM epochs both are themselves."""
+    warm = min(n_done / WARM, 1.0)
+    return Rates(
+        jnp.asarray(schedule.learning_rate * factor * warm, dtype),
+        jnp.asarray(schedule.natural_rate * factor, dtype),
+        jnp.asarray(1.0 - warm, dtype),
+    )
+
+
 def train(
     spec: BoundSpec,
     model: Model,
@@ -219,20 +242,21 @@ def train(
     rng = np.random.default_rng([seed, 1])
     key = jax.random.fold_in(jax.random.key(seed), 2)
     epochs: list[Epoch] = []
+    calm = 1.0
     while not plateau.finished:
         rows, real = batches(n_rows, schedule.batch_size, rng)
-        dtype = data.values.dtype
-        rates = Rates(
-            jnp.asarray(schedule.learning_rate * plateau.factor, dtype),
-            jnp.asarray(schedule.natural_rate * plateau.factor, dtype),
-        )
-        state, epoch = run_epoch(spec, state, data, jnp.asarray(rows), jnp.asarray(real), key, rates)
+        rates = _rates(schedule, len(epochs), calm * plateau.factor, data.values.dtype)
+        after, epoch = run_epoch(spec, state, data, jnp.asarray(rows), jnp.asarray(real), key, rates)
         epoch = jax.tree.map(np.asarray, epoch)
-        if not np.isfinite(epoch.bound.total):
-            raise FloatingPointError(
-                f"the bound is not finite in epoch {len(epochs) + 1} (jitter {float(epoch.jitter):.1e}); "
-                "try dtype='float64' or a smaller learning_rate"
-            )
+        if not np.isfinite(epoch.bound.total):  # forget this epoch and go on more calmly
+            calm *= 0.3
+            if calm < CALMEST:
+                raise FloatingPointError(
+                    f"the bound is not finite in epoch {len(epochs) + 1} (jitter {float(epoch.jitter):.1e}), "
+                    "however small the steps; try dtype='float64', or check the columns for extreme values"
+                )
+            continue
+        state = after
         epochs.append(epoch)
         plateau.add(float(epoch.bound.total))
         if on_epoch is not None:

@@ -107,15 +107,17 @@ def natural_step(
     by_mean: Float[Array, "B P"],
     by_var: Float[Array, "B P"],
     step: Scalar,
+    caution: Scalar,
 ) -> Natural:
     """One step of size ρ towards the optimum for these rows; slopes are of the whole weighted bound.
 
     Λ ← (1−ρ) Λ + ρ (I + Σ_n s² β_n A_n A_nᵀ),  λ ← (1−ρ) λ + ρ Σ_n s (g_n + β_n (a_n − b)) A_n,
     with g = ∂/∂a and β = −2 ∂/∂v. A negative β (likelihoods that are not log-concave) counts as zero,
-    which keeps Λ ⪰ (1−ρ) Λ + ρ I positive definite by construction.
+    which keeps Λ ⪰ (1−ρ) Λ + ρ I positive definite by construction. `caution` κ raises β to κ|g|: no cell then asks
+    for a step of more than 1/κ, which a Poisson or a log sd far from its place otherwise does; 0 is the exact update.
     """
     scale = jnp.exp(gp.log_scale)
-    beta = jnp.maximum(-2 * by_var, 0)
+    beta = jnp.maximum(-2 * by_var, caution * jnp.abs(by_mean))
     Lam = unpack((beta * scale**2).T @ pack_outer(A), A.shape[1])
     eye = jnp.eye(A.shape[1], dtype=A.dtype)
     lam = ((by_mean + beta * (f_mean - gp.bias)) * scale).T @ A

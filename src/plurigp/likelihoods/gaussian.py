@@ -71,15 +71,18 @@ gaussian = Likelihood(
 )
 
 
+TOP = -2 * float(np.log(FLOOR))  # log precision at the noise floor; beyond it the precision grows linearly
+
+
 def _hetero_log_prob(theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Scalar:
-    return -0.5 * (LOG_2PI + 2 * f[1] + (y[0] - f[0]) ** 2 * safe_exp(-2 * f[1]))
+    return -0.5 * (LOG_2PI + 2 * f[1] + (y[0] - f[0]) ** 2 * safe_exp(-2 * f[1], TOP))
 
 
 def _hetero_expected(
     theta: Theta, y: Float[Array, " W"], mean: Float[Array, " H"], var: Float[Array, " H"], rule: Rule
 ) -> Scalar:
     """E[e^{−2 f₂}] = e^{−2 a₂ + 2 v₂}, and E[(y − f₁)²] = (y − a₁)² + v₁."""
-    precision = safe_exp(-2 * mean[1] + 2 * var[1])
+    precision = safe_exp(-2 * mean[1] + 2 * var[1], TOP)
     return -0.5 * (LOG_2PI + 2 * mean[1] + ((y[0] - mean[0]) ** 2 + var[0]) * precision)
 
 

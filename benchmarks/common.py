@@ -1,0 +1,81 @@
+"""What the quality benchmarks share: a Gaussian-for-everything schema, like-with-like scores, a JSON file."""
+
+import json
+import platform
+from dataclasses import replace
+from pathlib import Path
+
+import jax
+import numpy as np
+import pandas as pd
+from scipy.stats import norm
+
+import plurigp
+from plurigp import PluriGP
+from plurigp.data import Schema
+from plurigp.gp.sparse import features, moments
+from plurigp.likelihoods.gaussian import noise_var
+from plurigp.predict import latent, standard_draws
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def gaussian_for_all(frame: pd.DataFrame, schema: Schema) -> tuple[pd.DataFrame, Schema]:
+    """The table as numbers (level numbers for levels), every used column declared gaussian."""
+    numbers, columns = {}, []
+    for column in schema.columns:
+        if column.kind == "aside":
+            continue
+        series = frame[column.name]
+        if column.levels:
+            code = {level: float(k) for k, level in enumerate(column.levels)}
+            series = series.map(code)
+        numbers[column.name] = pd.to_numeric(series).astype("Float64").astype(float)
+        columns.append(replace(column, kind="gaussian", levels=(), trials=None, bounds=None, dtype="float64"))
+    return pd.DataFrame(numbers, index=frame.index), Schema(tuple(columns))
+
+
+def _moments(model: PluriGP, shown: pd.DataFrame, n_draws: int = 32) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and variance of every cell at each draw of x [S N D], raw units, for a model of gaussian columns only."""
+    trained, coder = model._predictor, model.coder_
+    q = latent(trained, coder.table(shown))
+    means, variances = [], []
+    with jax.enable_x64(True):
+        noise = np.asarray(noise_var(trained.model.thetas[0]))
+        decode = jax.jit(lambda x: moments(trained.model.gp, trained.q, features(trained.model.gp, x)))
+        for z in standard_draws(n_draws, q.mean.shape[1]):
+            f_mean, f_var = decode(q.mean + q.sd * z)
+            means.append(coder.shift + coder.scale * np.asarray(f_mean))
+            variances.append(coder.scale**2 * (np.asarray(f_var) + noise))
+    return np.stack(means), np.stack(variances)
+
+
+def like_with_like(model: PluriGP, shown: pd.DataFrame, truth: pd.DataFrame, schema: Schema) -> pd.DataFrame:
+    """Log scores of hidden cells under a Gaussian-for-all model, comparable with the composite ones [N D].
+
+    A discrete value is scored by the mass on its own interval (half-way to its neighbours, open at both ends of the
+    scale); a continuous one by its density.
+    """
+    mean, var = _moments(model, shown)
+    out = {}
+    complete = truth.to_numpy(float)
+    for d, column in enumerate(c for c in schema.columns if c.kind != "aside"):
+        y, m, sd = complete[:, d], mean[:, :, d], np.sqrt(var[:, :, d])
+        if column.kind in ("gaussian", "gaussian_hetero", "lognormal", "beta"):
+            terms = norm.logpdf(y, m, sd)
+        else:
+            top = {"binomial": column.trials, "poisson": np.inf}.get(column.kind, len(column.levels) - 1)
+            low, high = np.where(y <= 0, -np.inf, y - 0.5), np.where(y >= top, np.inf, y + 0.5)
+            terms = np.log(np.maximum(norm.cdf(high, m, sd) - norm.cdf(low, m, sd), 1e-300))
+        out[column.name] = np.logaddexp.reduce(terms, axis=0) - np.log(len(terms))
+    scores = pd.DataFrame(out, index=shown.index)
+    return scores.where(shown.isna() & truth.notna())
+
+
+def save(name: str, result: dict) -> None:
+    """Results with the versions they came from."""
+    RESULTS.mkdir(exist_ok=True)
+    versions = {"plurigp": plurigp.__version__, "jax": jax.__version__, "python": platform.python_version()}
+    path = RESULTS / f"{name}.json"
+    path.write_text(json.dumps({"versions": versions, **result}, indent=1) + "\n")
+    print(f"wrote benchmarks/results/{path.name}")

@@ -1,0 +1,138 @@
+"""q(x): what an encoder may see, a row that does not care about its neighbours, and the penalty."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from plurigp.encoder import Encoder, FreeRows, LatentNormal, Network, kl_x, make_network, spread
+
+E, D, Q, B = 5, 4, 2, 7  # the last column has two features
+
+
+def make_encoder(sees_gaps: bool, seed: int = 0) -> Encoder:
+    rng = np.random.default_rng(seed)
+    n_in = E + D if sees_gaps else E
+    keys = jax.random.split(jax.random.key(seed))
+    return Encoder(
+        sees_gaps,
+        jnp.asarray(rng.normal(size=E), jnp.float32),
+        jnp.asarray(rng.uniform(0.5, 2, E), jnp.float32),
+        jnp.asarray(rng.normal(size=(E, Q)), jnp.float32),
+        jnp.asarray(rng.normal(size=Q), jnp.float32),
+        make_network(keys[0], n_in, 6, Q),
+        make_network(keys[1], n_in, 6, Q),
+    )
+
+
+def make_rows(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    features = rng.normal(size=(B, E)).astype(np.float32)
+    row_seen = rng.random((B, D)) < 0.6
+    return features, np.concatenate([row_seen, row_seen[:, -1:]], 1), row_seen
+
+
+@pytest.mark.parametrize("sees_gaps", [True, False])
+def test_what_lies_under_a_gap_is_not_seen(sees_gaps, rng):
+    encoder = make_encoder(sees_gaps)
+    features, seen, row_seen = make_rows(rng)
+    other = np.where(seen, features, 1e6).astype(np.float32)
+    jax.tree.map(np.testing.assert_array_equal, encoder(features, seen, row_seen), encoder(other, seen, row_seen))
+
+
+def test_a_gap_is_not_a_zero(rng):
+    """The masked encoder tells a gap from a cell at the column's mean; the paper's cannot."""
+    features, seen, row_seen = make_rows(rng)
+    for sees_gaps in (True, False):
+        encoder = make_encoder(sees_gaps)
+        at_mean = np.where(seen, features, encoder.shift).astype(np.float32)
+        gaps, filled = encoder(at_mean, seen, row_seen), encoder(at_mean, np.ones_like(seen), np.ones_like(row_seen))
+        assert np.allclose(gaps.mean, filled.mean, atol=1e-6) == (not sees_gaps)
+
+
+@pytest.mark.parametrize("sees_gaps", [True, False])
+def test_a_row_alone_is_the_row_in_a_batch(sees_gaps, rng):
+    encoder = make_encoder(sees_gaps)
+    rows = make_rows(rng)
+    together = encoder(*rows)
+    for n in range(B):
+        alone = encoder(*(part[n : n + 1] for part in rows))
+        np.testing.assert_allclose(alone.mean[0], together.mean[n], rtol=1e-6, atol=1e-7)
+        np.testing.assert_allclose(alone.sd[0], together.sd[n], rtol=1e-6, atol=1e-7)
+
+
+def test_sd_lies_between_zero_and_one_and_an_empty_row_is_finite(rng):
+    encoder = make_encoder(True)
+    features, seen, row_seen = make_rows(rng)
+    q = encoder(100 * features, seen, row_seen)
+    assert ((np.asarray(q.sd) > 0) & (np.asarray(q.sd) <= 1)).all()
+    empty = encoder(features, np.zeros_like(seen), np.zeros_like(row_seen))
+    assert np.isfinite(empty.mean).all()
+    assert (np.ptp(empty.mean, axis=0) == 0).all()  # nothing seen: every row the same
+
+
+def test_one_wild_value_does_not_throw_a_row_out(rng):
+    encoder = make_encoder(False)
+    features, _, _ = make_rows(rng)
+    everything = np.ones((B, E), bool), np.ones((B, D), bool)
+    calm = encoder(features, *everything)
+    features[0, 0] = 1e6
+    wild = encoder(features, *everything)
+    assert np.abs(wild.mean - calm.mean).max() < 50
+
+
+def test_shift_and_scale_are_not_learned(rng):
+    rows = make_rows(rng)
+    slopes = jax.grad(lambda e: e(*rows).mean.sum() + e(*rows).sd.sum())(make_encoder(True))
+    np.testing.assert_array_equal(slopes.shift, 0)
+    np.testing.assert_array_equal(slopes.scale, 0)
+    assert np.abs(slopes.linear).sum() > 0
+    assert np.abs(slopes.net_sd.w1).sum() > 0
+
+
+def test_network_is_one_tanh_layer(rng):
+    net = Network(*(jnp.asarray(rng.normal(size=s), jnp.float32) for s in ((3, 4), (4,), (4, 2), (2,))))
+    x = rng.normal(size=(5, 3)).astype(np.float32)
+    expected = np.tanh(x @ net.w1 + net.b1) @ net.w2 + net.b2
+    np.testing.assert_allclose(net(x), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_xavier_and_its_scale():
+    net = make_network(jax.random.key(0), 30, 40, 3, scale=0.1, shift=-1.0)
+    limits = np.sqrt(6 / 70), 0.1 * np.sqrt(6 / 43)
+    for weights, limit in zip((net.w1, net.w2), limits, strict=True):
+        assert 0.9 * limit < np.abs(weights).max() <= limit
+        assert abs(np.mean(weights)) < 0.2 * limit
+    np.testing.assert_array_equal(net.b1, 0)
+    np.testing.assert_array_equal(net.b2, -1)
+
+
+def test_free_rows_are_looked_up():
+    free = FreeRows(jnp.arange(6.0).reshape(3, 2), jnp.log(jnp.full((3, 2), 0.5)))
+    q = free(jnp.array([2, 0, 2]))
+    np.testing.assert_array_equal(q.mean, [[4, 5], [0, 1], [4, 5]])
+    np.testing.assert_allclose(q.sd, 0.5, rtol=1e-6)
+
+
+def test_kl_x_is_zero_at_the_prior_and_positive_elsewhere(rng):
+    assert np.abs(kl_x(LatentNormal(jnp.zeros((3, Q)), jnp.ones((3, Q))))).max() == 0
+    q = LatentNormal(jnp.asarray(rng.normal(size=(9, Q))), jnp.asarray(rng.uniform(0.1, 2, (9, Q))))
+    assert (np.asarray(kl_x(q)) > 0).all()
+
+
+def test_kl_x_is_monte_carlo(rng):
+    """E_q[log q(x) − log p(x)] within four standard errors."""
+    mean, sd = np.array([[0.7, -1.2]]), np.array([[0.3, 1.4]])
+    noise = rng.normal(size=(200_000, Q))
+    x = mean + sd * noise
+    ratio = (-0.5 * noise**2 - np.log(sd) + 0.5 * x**2).sum(1)
+    ours = float(kl_x(LatentNormal(jnp.asarray(mean), jnp.asarray(sd)))[0])
+    assert abs(ours - ratio.mean()) < 4 * ratio.std() / np.sqrt(len(ratio))
+
+
+def test_spread_is_the_sd_over_real_rows(rng):
+    mean = rng.normal(size=(B, Q)).astype(np.float32)
+    real = np.arange(B) < 5
+    mean[5:] = 1e3
+    q = LatentNormal(jnp.asarray(mean), jnp.ones((B, Q)))
+    np.testing.assert_allclose(spread(q, jnp.asarray(real)), mean[:5].std(0), rtol=1e-4)
+    assert np.isfinite(spread(q, jnp.zeros(B, bool))).all()
