@@ -48,6 +48,7 @@ def encode(
 ) -> LatentNormal:
     """q(x) for a batch of rows; `rows` are positions in the training table, which only free rows need."""
     if isinstance(model.encoder, FreeRows):
+        assert rows is not None  # only training rows have a q(x) of their own
         return model.encoder(rows)
     return model.encoder(encoder_features(layout, values), seen_features(layout, seen), seen)
 

@@ -39,8 +39,8 @@ def make_predictor(
     model: Model, q: Posterior, layout: Layout, rules: tuple[Rule, ...], kl_weight: float = 1.0
 ) -> Predictor:
     """Widen every array to float64."""
-    wide = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), (model, q))
-    return Predictor(*wide, layout, rules, kl_weight)
+    wide_model, wide_q = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), (model, q))
+    return Predictor(wide_model, wide_q, layout, rules, kl_weight)
 
 
 def standard_draws(n_draws: int, n_components: int) -> np.ndarray:

@@ -113,7 +113,8 @@ def _adam(tree: Any, gradient: Any, adam: Any, rate: Scalar, weight: Scalar) -> 
 
 def natural_train_step(spec: BoundSpec, state: State, batch: Batch, key: Array, rates: Rates) -> tuple[State, Epoch]:
     """One gradient of the bound by (model, nudge): the model's part feeds Adam, the nudge's part q(v)."""
-    q = state.now
+    q, natural = state.now, state.q
+    assert q is not None and isinstance(natural, Natural)
 
     def objective(model: Model, nudge: Nudge) -> tuple[Scalar, tuple[Bound, Any]]:
         parts, trace = bound(spec, model, q, batch, key, nudge)
@@ -123,7 +124,7 @@ def natural_train_step(spec: BoundSpec, state: State, batch: Batch, key: Array, 
     slopes, (parts, trace) = jax.grad(objective, argnums=(0, 1), has_aux=True)(state.model, nudge)
     natural = natural_step(
         state.model.gp,
-        state.q,
+        natural,
         trace.A,
         trace.f_mean,
         slopes[1].f_mean,

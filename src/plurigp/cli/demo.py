@@ -28,9 +28,8 @@ def run_demo(out: Path, rows: int | None = None, epochs: int = 60) -> None:
     started = time.perf_counter()
     table = load_support().table
     table = table if rows is None else table.sample(rows, random_state=SEED, ignore_index=True)
-    say(
-        f"SUPPORT: {len(table):,} seriously ill hospital patients, {table.isna().to_numpy().mean():.0%} of cells missing"
-    )
+    gaps = table.isna().to_numpy().mean()
+    say(f"SUPPORT: {len(table):,} seriously ill hospital patients, {gaps:.0%} of cells missing")
     schema = infer_schema(table, OVERRIDES)
     show_schema(table, schema)
     shown = hide_cells(table, schema, SHARE, SEED)

@@ -66,7 +66,7 @@ def _successes(theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Fl
 
 
 def _binomial_sample(key: Array, theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Scalar:
-    return jax.random.binomial(key, y[1], jax.nn.sigmoid(f[0]), dtype=f.dtype)
+    return jax.random.binomial(jnp.asarray(key), y[1], jax.nn.sigmoid(f[0]), dtype=f.dtype)
 
 
 def _binomial_start(y: np.ndarray, column: Column) -> Start:

@@ -58,7 +58,10 @@ def make_layout(schema: Schema) -> Layout:
         width = likelihood_of(column.kind).n_functions(column)
         groups.setdefault((column.kind, 1 << (width - 1).bit_length()), []).append(position)
     first_slot = np.concatenate([[0], np.cumsum([KINDS[c.kind].n_slots for c in schema.used])]).astype(int)
-    blocks, order, slot_order, at = [], [], [], 0
+    blocks: list[Block] = []
+    order: list[int] = []
+    slot_order: list[int] = []
+    at = 0
     for (kind, _), positions in sorted(groups.items()):
         likelihood = likelihood_of(kind)
         widths = tuple(likelihood.n_functions(schema.used[p]) for p in positions)
@@ -185,7 +188,7 @@ def cell_log_probs(
 def column_starts(schema: Schema, layout: Layout, values: np.ndarray, seen: np.ndarray) -> tuple[np.ndarray, Thetas]:
     """Bias on the link scale [P] and theta per block, from each column's own observed cells (block order)."""
     bias: list[np.ndarray] = []
-    thetas = []
+    thetas: list[dict[str, Array]] = []
     for block in layout.blocks:
         n_slots = (block.slots[1] - block.slots[0]) // block.n_columns
         starts = []
