@@ -38,7 +38,7 @@ from plurigp.predict import (
     values_at,
 )
 from plurigp.progress import ProgressLine
-from plurigp.training import Data, Epoch, Schedule, Trained, evaluate, train
+from plurigp.training import Data, Epoch, Schedule, Trained, train
 from plurigp.types import DataError
 
 COLLAPSED = 0.05  # a sd of encoded means below this in every dimension is a collapsed map
@@ -207,8 +207,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             label = f"restart {restart + 1}/{self.n_init}  " if self.n_init > 1 else ""
             with ProgressLine(schedule.max_epochs, len(values), bool(self.verbose), label) as line:
                 run = train(spec, model, data, schedule, seed + restart, line)
-            elbo = float(evaluate(spec, run.model, run.q, data, schedule.batch_size, seed).total)
-            runs.append((run, elbo))
+            runs.append((run, float(run.bound.total)))
         return max(runs, key=lambda r: r[1])
 
     def _take(self, layout: Layout, run: Trained) -> None:

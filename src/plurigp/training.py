@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float, Int, Key
 from plurigp.arrays import Array, Scalar
 from plurigp.bound import Batch, Bound, BoundSpec, Nudge, bound, no_nudge
 from plurigp.data import batches
-from plurigp.gp.sparse import Natural, Posterior, natural_step, posterior_of, posterior_of_root, prior
+from plurigp.gp.sparse import Natural, Posterior, natural_step, posterior_of, posterior_of_root, prior, prior_posterior
 from plurigp.model import Model
 
 STEEPEST = 50.0  # gradients per row are cut to this norm: one wild batch must not fill Adam's memory
@@ -26,6 +26,7 @@ WINDOW = 10  # epochs over which the bound is smoothed before a plateau is looke
 COOLING = 0.2  # share of the epochs spent letting both step sizes fall to COOLED of their value
 COOLED = 0.03
 CALMEST = 1e-3  # how far step sizes are cut when epochs fail, before training gives up
+FINAL_DRAWS = 4  # draws of x per row for the final bound
 REFRESH = 4  # at most this many batches share one factorisation of q(v); never more than an epoch
 
 
@@ -78,8 +79,9 @@ class Trained(NamedTuple):
 
     model: Model
     q: Posterior
+    bound: Bound  # of the whole table, at the final parameters
     epochs: list[Epoch]
-    stopped: str  # "plateau", "max_epochs" or "interrupted"
+    stopped: str  # "plateau" or "max_epochs"
 
 
 def start_state(model: Model, n_inducing: int, optimizer: str) -> State:
@@ -87,7 +89,7 @@ def start_state(model: Model, n_inducing: int, optimizer: str) -> State:
     dtype = model.gp.bias.dtype
     natural = prior(len(model.gp.bias), n_inducing, dtype)
     if optimizer == "natural":
-        return State(model, natural, posterior_of(natural), ADAM.init(model), jnp.asarray(0))
+        return State(model, natural, prior_posterior(natural), ADAM.init(model), jnp.asarray(0))
     q = Root(natural.lam, jnp.zeros_like(natural.Lam))
     return State(model, q, None, ADAM.init((model, q)), jnp.asarray(0))
 
@@ -114,7 +116,8 @@ def _adam(tree: Any, gradient: Any, adam: Any, rate: Scalar, weight: Scalar) -> 
 def natural_train_step(spec: BoundSpec, state: State, batch: Batch, key: Array, rates: Rates) -> tuple[State, Epoch]:
     """One gradient of the bound by (model, nudge): the model's part feeds Adam, the nudge's part q(v)."""
     q, natural = state.now, state.q
-    assert q is not None and isinstance(natural, Natural)
+    assert q is not None
+    assert isinstance(natural, Natural)
 
     def objective(model: Model, nudge: Nudge) -> tuple[Scalar, tuple[Bound, Any]]:
         parts, trace = bound(spec, model, q, batch, key, nudge)
@@ -263,7 +266,23 @@ def train(
         if on_epoch is not None:
             on_epoch(len(epochs), epoch)
     stopped = "max_epochs" if len(epochs) >= schedule.max_epochs else "plateau"
-    return Trained(state.model, posterior(state.q), epochs, stopped)
+    q, final = _settle(spec, state, data, schedule, key)
+    return Trained(state.model, q, final, epochs, stopped)
+
+
+def _settle(
+    spec: BoundSpec, state: State, data: Data, schedule: Schedule, key: Key[Array, ""]
+) -> tuple[Posterior, Bound]:
+    """q(v) at its last refresh and the bound, by epochs that take no step: nothing new has to be compiled."""
+    still = Rates(*(jnp.zeros((), data.values.dtype) for _ in Rates._fields))
+    rows, real = (jnp.asarray(a) for a in batches(len(data.values), schedule.batch_size, np.random.default_rng(0)))
+    state = state._replace(step=jnp.zeros_like(state.step))
+    bounds = []
+    for n in range(FINAL_DRAWS):
+        after, epoch = run_epoch(spec, state, data, rows, real, jax.random.fold_in(key, n), still)
+        bounds.append(epoch.bound)
+    q = posterior(state.q) if after.now is None else after.now
+    return q, jax.tree.map(lambda *parts: np.mean(parts, dtype=np.float64), *bounds)
 
 
 @partial(jax.jit, static_argnames=("spec",))

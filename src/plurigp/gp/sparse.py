@@ -53,6 +53,13 @@ def prior(n_functions: int, n_inducing: int, dtype: jnp.dtype) -> Natural:
     )
 
 
+def prior_posterior(natural: Natural) -> Posterior:
+    """The same as mean and covariance: m = 0, S = I."""
+    n_functions, n_inducing = natural.lam.shape
+    one = jnp.ones(n_functions, natural.lam.dtype)
+    return Posterior(natural.lam, pack(natural.Lam), n_inducing * one, 0 * one)
+
+
 def posterior_of(natural: Natural) -> Posterior:
     """(λ, Λ) -> (m, S), factorised in float64 and handed back in λ's own precision."""
     S, logdet = inverse_and_logdet(natural.Lam)
