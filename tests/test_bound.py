@@ -208,7 +208,7 @@ def test_equals_the_evidence_where_q_can_be_exact():
             return parts.total, (parts, trace)
 
         slopes, (parts, trace) = jax.grad(objective, has_aux=True)(no_nudge(FULL.spec, 3, np.dtype(float)))
-        return natural_step(model.gp, q, trace.A, trace.f_mean, *slopes, jnp.asarray(1.0)), parts
+        return natural_step(model.gp, q, trace.A, trace.f_mean, *slopes, jnp.asarray(1.0), jnp.asarray(0.0)), parts
 
     q, before = step(q)
     _, after = step(q)

@@ -217,7 +217,7 @@ def plain_epoch(world: World, state, rows, real, key, rates, refresh: int):
 def test_an_epoch_is_its_steps_in_a_row(world):
     """run_epoch against the loop, sharing a factorisation as it does; and against one that never shares."""
     rows, real = batches(N, BATCH, np.random.default_rng(0))
-    key, rates = jax.random.key(1), Rates(jnp.float32(0.01), jnp.float32(0.3))
+    key, rates = jax.random.key(1), Rates(jnp.float32(0.01), jnp.float32(0.3), jnp.float32(0.0))
     fused, epoch = run_epoch(
         world.spec,
         start_state(world.model(), 8, "natural"),

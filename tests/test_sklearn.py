@@ -20,7 +20,7 @@ FRAME_CHECKS = (
 )
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="module")
 def no_type_checks():
     """The checks hand nonsense to __init__, which has to store it: validation waits for fit."""
     before = jaxtyping.config.jaxtyping_disable

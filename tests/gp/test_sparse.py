@@ -26,6 +26,8 @@ features, moments, kl_u, natural_step, posterior_of, posterior_of_root = (
 diagonal, gram = jax.jit(kernels.diagonal), jax.jit(kernels.gram)
 P, M, Q, B = 3, 6, 2, 8
 FLOAT64 = np.dtype(float)
+NO_CAUTION = np.zeros(())
+EXACT = (np.ones(()), NO_CAUTION)  # step size 1
 
 
 def make_gp(rng: np.random.Generator, kernel: str = "rbf", n_inducing: int = M, lengthscale: float = 1.5) -> SparseGP:
@@ -162,7 +164,7 @@ def test_one_full_step_is_exact_sparse_regression(start, rng):
     q = prior(P, M, FLOAT64) if start == "prior" else random_natural(rng)
     rows = features(gp, x)
     f_mean, f_var = moments(gp, posterior_of(q), rows)
-    stepped = natural_step(gp, q, rows.A, f_mean, *gaussian_slopes(y, f_mean, f_var, noise_var), jnp.asarray(1.0))
+    stepped = natural_step(gp, q, rows.A, f_mean, *gaussian_slopes(y, f_mean, f_var, noise_var), *EXACT)
     m, S = dense(stepped)
     Lz = np.linalg.cholesky(inducing_covariance(gp))
     for p in range(P):
@@ -178,7 +180,7 @@ def test_with_an_inducing_point_at_every_row_it_is_gp_regression(rng):
     x, noise_var, y = gp.Z, 0.2, rng.normal(size=(12, P))
     q, rows = prior(P, 12, FLOAT64), features(gp, x)
     f_mean, f_var = moments(gp, posterior_of(q), rows)
-    q = natural_step(gp, q, rows.A, f_mean, *gaussian_slopes(y, f_mean, f_var, noise_var), jnp.asarray(1.0))
+    q = natural_step(gp, q, rows.A, f_mean, *gaussian_slopes(y, f_mean, f_var, noise_var), *EXACT)
     new = jnp.asarray(rng.normal(size=(5, Q)))
     ours = moments(gp, posterior_of(q), features(gp, new))
     Kxx, Knx = np.asarray(gram(gp.kernel, x, x)), np.asarray(gram(gp.kernel, new, x))
@@ -231,7 +233,8 @@ def test_the_fixed_point_has_no_slope_left(family, rng):
     @jax.jit
     def step(q):
         f_mean, f_var = moments(gp, posterior_of(q), rows)
-        return natural_step(gp, q, rows.A, f_mean, *jax.grad(cells, argnums=(0, 1))(f_mean, f_var), jnp.asarray(0.5))
+        slopes = jax.grad(cells, argnums=(0, 1))(f_mean, f_var)
+        return natural_step(gp, q, rows.A, f_mean, *slopes, jnp.asarray(0.5), NO_CAUTION)
 
     for _ in range(80):
         q = step(q)
@@ -247,7 +250,7 @@ def test_a_step_is_a_mixture_of_old_and_new(rng):
     gp, q, A = make_gp(rng), random_natural(rng), jnp.asarray(rng.normal(size=(B, M)))
     slopes = [jnp.asarray(rng.normal(size=(B, P))), -jnp.asarray(rng.uniform(size=(B, P)))]
     f_mean = jnp.asarray(rng.normal(size=(B, P)))
-    step = lambda rho: natural_step(gp, q, A, f_mean, *slopes, jnp.asarray(rho))  # noqa: E731
+    step = lambda rho: natural_step(gp, q, A, f_mean, *slopes, jnp.asarray(rho), NO_CAUTION)  # noqa: E731
     for part, old, new in zip(step(0.25), q, step(1.0), strict=True):
         np.testing.assert_allclose(part, 0.75 * old + 0.25 * new, rtol=1e-12, atol=1e-12)
     jax.tree.map(np.testing.assert_array_equal, step(0.0), q)
@@ -260,10 +263,34 @@ def test_precision_stays_positive_definite_whatever_the_slopes(rng):
         for _ in range(20):
             A = jnp.asarray(rng.normal(size=(B, M)))
             slopes = [jnp.asarray(50 * rng.normal(size=(B, P))) for _ in range(2)]
-            stepped = natural_step(gp, q, A, jnp.zeros((B, P)), *slopes, jnp.asarray(rho))
+            stepped = natural_step(gp, q, A, jnp.zeros((B, P)), *slopes, jnp.asarray(rho), NO_CAUTION)
             floor = (1 - rho) * np.linalg.eigvalsh(q.Lam).min(1) + rho
             assert (np.linalg.eigvalsh(stepped.Lam).min(1) > floor * (1 - 1e-9)).all()
             q = stepped if rho < 1 else q
+
+
+def test_caution_limits_what_one_cell_can_ask_for(rng):
+    """β is raised to κ|g|: alone, a cell then moves its function by no more than 1/κ; at κ = 0 nothing changes."""
+    gp = make_gp(rng)
+    gp = eqx.tree_at(lambda g: g.log_scale, gp, jnp.zeros(P))
+    q, x = prior(P, M, FLOAT64), jnp.asarray(rng.normal(size=(1, Q)))
+    rows = features(gp, x)
+    f_mean, _ = moments(gp, posterior_of(q), rows)
+    by_mean, by_var = jnp.array([[1e3, -1e5, 2.0]]), jnp.full((1, P), -1e-3)
+    moved = {}
+    for caution in (0.0, 1.0, 4.0):
+        step = natural_step(gp, q, rows.A, f_mean, by_mean, by_var, jnp.asarray(1.0), jnp.asarray(caution))
+        moved[caution] = np.abs(moments(gp, posterior_of(step), rows)[0] - f_mean)[0]
+    assert (moved[1.0] <= 1 + 1e-9).all()
+    assert (moved[4.0] <= 0.25 + 1e-9).all()
+    assert (moved[0.0][:2] > 100).all()
+
+
+def test_the_prior_as_mean_and_covariance():
+    q = prior(P, M, FLOAT64)
+    jax.tree.map(
+        lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9), sparse.prior_posterior(q), posterior_of(q)
+    )
 
 
 def test_rows_without_slope_do_nothing(rng):
@@ -272,9 +299,9 @@ def test_rows_without_slope_do_nothing(rng):
     by_mean, by_var, f_mean = (rng.normal(size=(B, P)) for _ in range(3))
     by_mean[-2:], by_var[-2:] = 0, 0
     arrays = [jnp.asarray(a) for a in (A, f_mean, by_mean, by_var)]
-    kept = natural_step(gp, q, *arrays, jnp.asarray(0.5))
+    kept = natural_step(gp, q, *arrays, jnp.asarray(0.5), NO_CAUTION)
     A[-2:], f_mean[-2:] = 1e3, -7.0
-    other = natural_step(gp, q, jnp.asarray(A), jnp.asarray(f_mean), *arrays[2:], jnp.asarray(0.5))
+    other = natural_step(gp, q, jnp.asarray(A), jnp.asarray(f_mean), *arrays[2:], jnp.asarray(0.5), NO_CAUTION)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12), kept, other)
 
 

@@ -197,10 +197,11 @@ def test_predictions_are_those_of_every_cell_alone(small):
             over_rows = jax.jit(jax.vmap(lambda y, a, b: what(like, theta, y, a, b, rule)))
             return np.asarray(over_rows(values[:, slots], f_mean[:, functions], f_var[:, functions]))
 
+        within = 1e-5 if column.kind == "categorical" else 1e-10  # a block of categories is predicted in float32
         expected = np.where(seen[:, d], alone(predictive_log_prob), 0)
-        np.testing.assert_allclose(density[:, d], expected, rtol=1e-10, atol=1e-12, err_msg=column.name)
+        np.testing.assert_allclose(density[:, d], expected, rtol=within, atol=within, err_msg=column.name)
         mean = alone(predictive_mean)
-        np.testing.assert_allclose(means[number][:, c, : mean.shape[1]], mean, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(means[number][:, c, : mean.shape[1]], mean, rtol=within, atol=within)
         if column.kind == "categorical":
             np.testing.assert_array_equal(filled[:, d], mean.argmax(1))
         elif like.continuous:

@@ -31,7 +31,7 @@ def _log_prob(theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Sca
 
 
 def _mean(theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Float[Array, " R"]:
-    return beta_mean(f[:1])
+    return beta_mean(f[0])[None]
 
 
 def _sample(key: Array, theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Scalar:

@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Shaped
 
 from plurigp.arrays import Array, Scalar
 from plurigp.data import Column
@@ -55,7 +55,7 @@ def _sample(key: Array, theta: Theta, y: Float[Array, " W"], f: Float[Array, " H
     return jax.random.categorical(key, jnp.where(_levels(theta, f), f, -jnp.inf)).astype(f.dtype)
 
 
-def _levels_first(cells: Float[Array, "B C H"]) -> Float[Array, "H n"]:
+def _levels_first(cells: Shaped[Array, "B C H"]) -> Shaped[Array, "H n"]:
     """Levels first, all cells of the block in one last axis."""
     return jnp.moveaxis(cells, 2, 0).reshape(cells.shape[2], -1)
 
