@@ -1,6 +1,7 @@
 """These two must agree: families that are special cases of each other, fast paths and slow ones, two optimisers."""
 
 from collections.abc import Iterator
+from functools import partial
 
 import equinox as eqx
 import jax
@@ -14,8 +15,8 @@ from plurigp.bound import Batch, BoundSpec, bound
 from plurigp.data import Coder, batches
 from plurigp.datasets import simulate
 from plurigp.encoder import LatentNormal, kl_x
+from plurigp.gp import sparse
 from plurigp.gp.linalg import JITTER
-from plurigp.gp.sparse import posterior_of_root
 from plurigp.likelihoods.base import expected_log_prob, predictive_log_prob, predictive_mean
 from plurigp.likelihoods.blocks import arrange, make_layout, rules_of
 from plurigp.likelihoods.gaussian import FLOOR
@@ -50,8 +51,13 @@ def _float64() -> Iterator[None]:
 def three(kind, theta, y, mean, var):
     """E[log p], log E[p] and E[y] of one cell."""
     arrays = [jnp.asarray(a, float) for a in (y, mean, var)]
-    cell = (LIKELIHOODS[kind], theta, *arrays, RULE)
-    return [np.asarray(what(*cell)) for what in (expected_log_prob, predictive_log_prob, predictive_mean)]
+    return [np.asarray(part) for part in _three(kind, theta, *arrays)]
+
+
+@partial(jax.jit, static_argnums=0)
+def _three(kind, theta, y, mean, var):
+    cell = (LIKELIHOODS[kind], theta, y, mean, var, RULE)
+    return [what(*cell) for what in (expected_log_prob, predictive_log_prob, predictive_mean)]
 
 
 @pytest.mark.parametrize(("mean", "var"), MOMENTS)
@@ -129,7 +135,7 @@ def test_gaussian_columns_with_free_rows_are_a_plain_gplvm(rng):
     root, m = 0.3 * rng.normal(size=(4, 6, 6)), rng.normal(size=(4, 6))
     batch = Batch(jnp.asarray(values), jnp.asarray(seen), jnp.arange(15), jnp.ones(15, bool), jnp.asarray(1.0))
     spec = BoundSpec(layout, rules_of(layout, None))
-    q = posterior_of_root(jnp.asarray(m), jnp.asarray(root))
+    q = jax.jit(sparse.posterior_of_root)(jnp.asarray(m), jnp.asarray(root))
     ours = jax.jit(lambda: bound(spec, model, q, batch, jax.random.key(0))[0])()
     L = np.tril(root, -1) + np.stack([np.diag(np.exp(np.diag(r))) for r in root])
     theirs = numpy_bound(
@@ -190,7 +196,7 @@ def test_float32_is_float64():
     parts = {}
     for dtype in (jnp.float32, jnp.float64):
         data, model = world.data(dtype), world.model(dtype)
-        q = posterior_of_root(jnp.asarray(m, dtype), jnp.asarray(root, dtype))
+        q = jax.jit(sparse.posterior_of_root)(jnp.asarray(m, dtype), jnp.asarray(root, dtype))
         batch = batch_of(data, jnp.arange(N), jnp.ones(N, bool), 1)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(jax.random, "normal", lambda key, shape, dtype: jnp.asarray(noise, dtype))
@@ -201,15 +207,18 @@ def test_float32_is_float64():
     assert float(parts[jnp.float32].total) == pytest.approx(float(parts[jnp.float64].total), rel=1e-4)
 
 
+step_of = jax.jit(natural_train_step, static_argnums=0)
+posterior_of = jax.jit(sparse.posterior_of)
+
+
 def plain_epoch(world: World, state, rows, real, key, rates, refresh: int):
     """An epoch as a Python loop that factorises q(v) every `refresh` steps."""
-    step = jax.jit(lambda state, batch, key: natural_train_step(world.spec, state, batch, key, rates))
     seen_bounds = []
     for n, (r, k) in enumerate(zip(rows, real, strict=True)):
         if n % refresh == 0:
-            state = state._replace(now=jax.jit(training.posterior_of)(state.q))
+            state = state._replace(now=posterior_of(state.q))
         batch = batch_of(world.data(), jnp.asarray(r), jnp.asarray(k), len(rows))
-        state, epoch = step(state, batch, jax.random.fold_in(key, n))
+        state, epoch = step_of(world.spec, state, batch, jax.random.fold_in(key, n), rates)
         seen_bounds.append(float(epoch.bound.total))
     return state, seen_bounds
 

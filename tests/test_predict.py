@@ -171,16 +171,20 @@ def test_chunk_sizes_do_not_matter(plane, table, monkeypatch):
 def _row_bounds(predictor: predict.Predictor, table: Table, q: LatentNormal) -> np.ndarray:
     """What refinement raises: the bound of every row at fixed draws, the decoder frozen."""
     values, seen = blocks.arrange(predictor.layout, table)
-    total = np.zeros(len(values))
     noise = predict.standard_draws(predict.REFINE_DRAWS, q.mean.shape[1])
-    for z in noise:
-        f = _function_moments(predictor, q.mean + q.sd * z)
-        with jax.enable_x64(True):
-            cells = blocks.expected_log_probs(
-                predictor.layout, predictor.model.thetas, jnp.asarray(values), jnp.asarray(seen), *f, predictor.rules
-            )
-        total += np.concatenate(cells, 1).sum(1) / len(noise)
-    return total - np.asarray(kl_x(q))
+    gp, posterior, thetas = predictor.model.gp, predictor.q, predictor.model.thetas
+
+    @jax.jit
+    def bounds(q: LatentNormal) -> jax.Array:
+        def one_draw(z: jax.Array) -> jax.Array:
+            f = moments(gp, posterior, features(gp, q.mean + q.sd * z))
+            cells = blocks.expected_log_probs(predictor.layout, thetas, values, seen, *f, predictor.rules)
+            return jnp.concatenate(cells, 1).sum(1)
+
+        return jax.lax.map(one_draw, noise).mean(0) - kl_x(q)
+
+    with jax.enable_x64(True):
+        return np.asarray(bounds(q))
 
 
 def test_refining_raises_the_bound_of_every_row(plane, table):

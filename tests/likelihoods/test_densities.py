@@ -92,7 +92,7 @@ def test_float32_stays_finite_and_float32(family, what):
     mean, var = _extremes(family.n_functions)
     rule = gauss_hermite(family.like.n_quadrature)
     theta = _float32_theta(family)
-    over_cells = jax.vmap(lambda y, mean, var: what(family.like, theta, y, mean, var, rule), (None, 0, 0))
+    over_cells = jax.jit(jax.vmap(lambda y, mean, var: what(family.like, theta, y, mean, var, rule), (None, 0, 0)))
     for y in EXTREME_CELLS[family.kind]:
         values = over_cells(jnp.asarray(y, jnp.float32), mean, var)
         assert np.isfinite(values).all(), y
@@ -109,7 +109,7 @@ def test_float32_slopes_stay_finite(family):
     def one(theta, mean, var, y):
         return expected_log_prob(family.like, {**theta, **facts}, y, mean, var, rule)
 
-    slopes = jax.vmap(jax.grad(one, argnums=(0, 1, 2)), (None, 0, 0, None))  # not compiled: beta takes half a minute
+    slopes = jax.jit(jax.vmap(jax.grad(one, argnums=(0, 1, 2)), (None, 0, 0, None)))
     for y in EXTREME_CELLS[family.kind]:
         for leaf in jax.tree.leaves(slopes(learned, mean, var, jnp.asarray(y, jnp.float32))):
             assert leaf.dtype == jnp.float32
