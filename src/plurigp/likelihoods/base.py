@@ -112,7 +112,7 @@ def nearest_whole(expected: Float[Array, " R"]) -> Scalar:
 
 def softplus(f: Scalar) -> Scalar:
     """log(1 + e^f) without overflow."""
-    return jnp.maximum(f, 0) + jnp.log1p(jnp.exp(-jnp.abs(f)))
+    return jnp.logaddexp(f, 0)
 
 
 def safe_exp(x: Float[Array, "..."], top: float = 30.0) -> Float[Array, "..."]:

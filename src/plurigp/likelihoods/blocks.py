@@ -15,7 +15,7 @@ from plurigp.likelihoods.base import Likelihood, expected_log_prob, predictive_l
 from plurigp.likelihoods.registry import likelihood_of
 from plurigp.likelihoods.rules import Rule, expect_by_sampling, gauss_hermite
 
-Thetas = tuple[dict[str, Float[Array, "C"]], ...]  # one per block
+Thetas = tuple[dict[str, Float[Array, "_"]], ...]  # one per block, a number per column
 
 
 @dataclass(frozen=True)
@@ -196,7 +196,9 @@ def column_starts(schema: Schema, layout: Layout, values: np.ndarray, seen: np.n
             slot = block.slots[0] + c * n_slots
             cells = values[seen[:, block.columns[0] + c], slot : slot + n_slots]
             column = schema.used[layout.order[block.columns[0] + c]]
-            starts.append(block.likelihood.start(cells if len(cells) else values[:1, slot : slot + n_slots], column))
+            if len(cells) == 0:
+                cells = np.array([KINDS[column.kind].stand_in])
+            starts.append(block.likelihood.start(cells, column))
         bias += [start.bias for start in starts]
         thetas.append({name: jnp.asarray([s.theta[name] for s in starts], float) for name in starts[0].theta})
     return np.concatenate(bias), tuple(thetas)

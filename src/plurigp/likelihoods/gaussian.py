@@ -8,7 +8,7 @@ from jaxtyping import Float
 from plurigp.arrays import Array, Scalar
 from plurigp.data import Column
 from plurigp.likelihoods.base import Likelihood, Start, Theta, first, one_function, safe_exp
-from plurigp.likelihoods.rules import Rule
+from plurigp.likelihoods.rules import Rule, log_expect
 
 LOG_2PI = float(np.log(2 * np.pi))
 FLOOR = 0.01  # smallest noise sd, in units of the column's own sd: a density must stay bounded
@@ -86,6 +86,17 @@ def _hetero_expected(
     return -0.5 * (LOG_2PI + 2 * mean[1] + ((y[0] - mean[0]) ** 2 + var[0]) * precision)
 
 
+def _hetero_predictive(
+    theta: Theta, y: Float[Array, " W"], mean: Float[Array, " H"], var: Float[Array, " H"], rule: Rule
+) -> Scalar:
+    """f₁ goes in closed form, N(y; a₁, v₁ + e^{2 f₂}); only the log sd is left to the rule."""
+
+    def given_log_sd(f: Float[Array, " one"]) -> Scalar:
+        return log_normal(y[0], mean[0], var[0] + safe_exp(2 * f[0]))
+
+    return log_expect(given_log_sd, mean[1:], var[1:], rule)
+
+
 def _hetero_sample(key: Array, theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Scalar:
     return f[0] + safe_exp(f[1]) * jax.random.normal(key, dtype=f.dtype)
 
@@ -108,5 +119,7 @@ gaussian_hetero = Likelihood(
     features=_features,
     n_functions=_two_functions,
     expected_log_prob=_hetero_expected,
+    predictive_log_prob=_hetero_predictive,
+    n_quadrature=20,
     continuous=True,
 )

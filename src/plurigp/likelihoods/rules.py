@@ -74,8 +74,8 @@ def expect_by_sampling(
 # Levels come first and any number of cells last ([H *n]): the loops then run over cells, which the compiler
 # vectorises; the same code under vmap, cells first, is several times slower.
 
-LSE_RULE, LSE_POINTS, LSE_REACH = gauss_hermite(12), 24, 4.5
-SOFTMAX_RULE, SOFTMAX_POINTS, SOFTMAX_REACH = gauss_hermite(12), 24, 5.0
+LSE_RULE, LSE_POINTS, LSE_REACH = gauss_hermite(16), 32, 5.5
+SOFTMAX_RULE, SOFTMAX_POINTS, SOFTMAX_REACH = gauss_hermite(16), 32, 6.0
 
 Levels = Float[Array, "H *n"]
 
