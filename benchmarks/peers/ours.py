@@ -43,7 +43,7 @@ def make_epoch(
     def epoch() -> float:
         nonlocal state
         rows, real = map(jnp.asarray, batches(len(values), batch_size, rng))
-        rates = Rates(jnp.float32(schedule.learning_rate), jnp.float32(schedule.natural_rate))
+        rates = Rates(jnp.float32(schedule.learning_rate), jnp.float32(schedule.natural_rate), jnp.float32(0))
         state, parts = run_epoch(spec, state, data, rows, real, key, rates)
         return float(jax.tree.map(np.asarray, parts).bound.total)
 
