@@ -84,14 +84,14 @@ def check_against_brute_force(K: int, variance: str) -> None:
 
 
 @pytest.mark.parametrize("variance", VARIANCES)
-@pytest.mark.parametrize("K", [2, 3, 6, 12])
+@pytest.mark.parametrize("K", [2, 4, 12])
 def test_softmax_is_brute_force(K, variance):
     check_against_brute_force(K, variance)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("variance", VARIANCES)
-@pytest.mark.parametrize("K", [4, 5, 7, 8, 9, 10, 11])
+@pytest.mark.parametrize("K", [3, 5, 6, 7, 8, 9, 10, 11])
 def test_softmax_is_brute_force_for_the_other_widths(K, variance):
     check_against_brute_force(K, variance)
 
@@ -108,7 +108,7 @@ def exact_two(mean: np.ndarray, var: np.ndarray) -> tuple[float, float, float]:
 # (variances up to, value, by_mean, by_var, probability)
 @pytest.mark.parametrize(
     ("top", "within"),
-    [(0.01, (1e-6, 1e-6, 1e-4, 1e-6)), (1.0, (2e-5, 1e-5, 5e-5, 1e-6)), (4.0, (3e-5, 5e-5, 5e-5, 5e-5))],
+    [(0.01, (1e-6, 1e-6, 2e-4, 1e-6)), (1.0, (3e-6, 1e-6, 1e-5, 1e-6)), (4.0, (1e-5, 2e-5, 1e-5, 2e-5))],
 )
 def test_two_levels_are_exact(rng, top, within):
     """Far below Monte Carlo's error: the tolerances are what was measured, rounded up."""
