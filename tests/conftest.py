@@ -1,9 +1,11 @@
 """What all tests share: one CPU, repeatable examples, and a small table with columns of every kind."""
 
 import os
+from pathlib import Path
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")  # tests compile far more than they compute
+os.environ.setdefault("PLURIGP_CACHE", str(Path(__file__).parents[1] / ".pytest_cache" / "compiled"))
 
 import numpy as np
 import pandas as pd

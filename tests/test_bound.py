@@ -15,7 +15,7 @@ from plurigp.bound import Batch, Bound, BoundSpec, Nudge, bound, no_nudge
 from plurigp.data import KINDS, Column, Schema, batches
 from plurigp.encoder import FreeRows
 from plurigp.gp.kernels import make_kernel
-from plurigp.gp.sparse import SparseGP, natural_step, posterior_of, posterior_of_root, prior
+from plurigp.gp.sparse import Slopes, SparseGP, natural_step, posterior_of, posterior_of_root, prior
 from plurigp.likelihoods.blocks import make_layout, rules_of
 from plurigp.likelihoods.gaussian import FLOOR
 from plurigp.model import Model
@@ -63,12 +63,14 @@ def _float64() -> Iterator[None]:
 
 def make_model(world: World, n_rows: int, lengthscale: float = 1.0, log_sd: float = -0.7) -> Model:
     rng = np.random.default_rng(7)
-    P = world.P
+    by_kind = np.concatenate([np.arange(world.P)[world.functions[kind]] for kind in sorted(world.functions)])
+    bias, log_scale = np.empty(world.P), np.empty(world.P)
+    bias[by_kind], log_scale[by_kind] = rng.uniform(-0.3, 0.5, world.P), rng.uniform(-0.4, 0.2, world.P)
     gp = SparseGP(
         make_kernel("rbf", 1, lengthscale),
         jnp.asarray([[-1.5], [0.0], [1.5]]),
-        jnp.asarray(rng.uniform(-0.3, 0.5, P)),
-        jnp.asarray(rng.uniform(-0.4, 0.2, P)),
+        jnp.asarray(bias),
+        jnp.asarray(log_scale),
     )
     thetas = tuple(
         {k: jnp.full(1, v) for k, v in THETA.get(b.likelihood.kind, {}).items()} for b in world.layout.blocks
@@ -208,7 +210,8 @@ def test_equals_the_evidence_where_q_can_be_exact():
             return parts.total, (parts, trace)
 
         slopes, (parts, trace) = jax.grad(objective, has_aux=True)(no_nudge(FULL.spec, 3, np.dtype(float)))
-        return natural_step(model.gp, q, trace.A, trace.f_mean, *slopes, jnp.asarray(1.0), jnp.asarray(0.0)), parts
+        rows = Slopes(trace.A, trace.f_mean, *slopes)
+        return natural_step(model.gp, q, rows, jnp.asarray(1.0), jnp.asarray(0.0)), parts
 
     q, before = step(q)
     _, after = step(q)

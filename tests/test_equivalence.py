@@ -1,6 +1,7 @@
 """These two must agree: families that are special cases of each other, fast paths and slow ones, two optimisers."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 
 import equinox as eqx
@@ -12,28 +13,18 @@ from scipy import stats
 
 from plurigp import training
 from plurigp.bound import Batch, BoundSpec, bound
-from plurigp.data import Coder, batches
+from plurigp.data import Coder
 from plurigp.datasets import simulate
 from plurigp.encoder import LatentNormal, kl_x
 from plurigp.gp import sparse
 from plurigp.gp.linalg import JITTER
 from plurigp.likelihoods.base import expected_log_prob, predictive_log_prob, predictive_mean
-from plurigp.likelihoods.blocks import arrange, make_layout, rules_of
+from plurigp.likelihoods.blocks import arrange, make_layout, n_common, rules_of
 from plurigp.likelihoods.gaussian import FLOOR
 from plurigp.likelihoods.registry import LIKELIHOODS
 from plurigp.likelihoods.rules import gauss_hermite
 from plurigp.model import Settings, init_model
-from plurigp.training import (
-    Data,
-    Rates,
-    Schedule,
-    batch_of,
-    evaluate,
-    natural_train_step,
-    run_epoch,
-    start_state,
-    train,
-)
+from plurigp.training import Data, Rates, Schedule, Trained, refresh, run_epoch, start_state, train, train_step
 
 RULE = gauss_hermite(60)
 MOMENTS = [(-1.3, 0.4), (0.2, 1.0), (1.7, 0.1)]
@@ -128,7 +119,7 @@ def test_gaussian_columns_with_free_rows_are_a_plain_gplvm(rng):
     layout = make_layout(coder.schema)
     values, seen = arrange(layout, coder.table(simulation.table))
     settings = Settings(n_components=2, n_inducing=6, encoder="free", n_hidden=4)
-    model = init_model(jax.random.key(0), settings, coder.schema, layout, values, seen)
+    model = init_model(0, settings, coder.schema, layout, values, seen)
     model = jax.tree.map(lambda leaf: leaf.astype(float), model)
     log_scale, log_sd = rng.uniform(-0.5, 0.5, 4), np.full((15, 2), -18.0)
     model = eqx.tree_at(lambda t: (t.gp.log_scale, t.encoder.log_sd), model, (jnp.asarray(log_scale), log_sd))
@@ -165,8 +156,8 @@ N, BATCH = 36, 6  # six batches: more than share one factorisation
 class World:
     """A small mixed table in block order."""
 
-    def __init__(self, n_rows: int = N, columns: dict[str, int] | None = None):
-        simulation = simulate(n_rows, 2, columns or COLUMNS, 0.1, random_state=5)
+    def __init__(self, n_rows: int = N, columns: dict[str, int] | None = None, missing: float = 0.1):
+        simulation = simulate(n_rows, 2, columns or COLUMNS, missing, random_state=5)
         coder = Coder.fit(simulation.table, simulation.schema)
         self.schema, self.layout = coder.schema, make_layout(coder.schema)
         self.values, self.seen = arrange(self.layout, coder.table(simulation.table))
@@ -174,11 +165,24 @@ class World:
 
     def model(self, dtype=jnp.float32):
         settings = Settings(n_components=2, n_inducing=8, n_hidden=6)
-        model = init_model(jax.random.key(0), settings, self.schema, self.layout, self.values, self.seen)
+        model = init_model(0, settings, self.schema, self.layout, self.values, self.seen)
         return jax.tree.map(lambda leaf: leaf.astype(dtype), model)
 
     def data(self, dtype=jnp.float32) -> Data:
-        return Data(jnp.asarray(self.values, dtype), jnp.asarray(self.seen))
+        return Data(np.asarray(self.values, dtype), self.seen)
+
+    def whole(self, dtype=jnp.float32) -> Batch:
+        """All rows in one batch."""
+        n = len(self.values)
+        return Batch(*self.data(dtype), np.arange(n), np.ones(n, bool), np.asarray(1, dtype))
+
+    def evaluate(self, run: Trained, n_draws: int = 32) -> float:
+        """The bound of the whole table at the trained parameters."""
+        spec = replace(self.spec, n_draws=n_draws)
+        return float(bound_of(spec, run.model, run.q, self.whole(), jax.random.key(0)).total)
+
+
+bound_of = jax.jit(lambda spec, *args: bound(spec, *args)[0], static_argnums=0)
 
 
 @pytest.fixture(scope="module")
@@ -195,9 +199,8 @@ def test_float32_is_float64():
     noise = rng.normal(size=(1, N, 2))
     parts = {}
     for dtype in (jnp.float32, jnp.float64):
-        data, model = world.data(dtype), world.model(dtype)
+        batch, model = world.whole(dtype), world.model(dtype)
         q = jax.jit(sparse.posterior_of_root)(jnp.asarray(m, dtype), jnp.asarray(root, dtype))
-        batch = batch_of(data, jnp.arange(N), jnp.ones(N, bool), 1)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(jax.random, "normal", lambda key, shape, dtype: jnp.asarray(noise, dtype))
             parts[dtype] = jax.jit(lambda m, q, b: bound(world.spec, m, q, b, jax.random.key(0))[0])(model, q, batch)
@@ -207,38 +210,32 @@ def test_float32_is_float64():
     assert float(parts[jnp.float32].total) == pytest.approx(float(parts[jnp.float64].total), rel=1e-4)
 
 
-step_of = jax.jit(natural_train_step, static_argnums=0)
 posterior_of = jax.jit(sparse.posterior_of)
 
 
-def plain_epoch(world: World, state, rows, real, key, rates, refresh: int):
-    """An epoch as a Python loop that factorises q(v) every `refresh` steps."""
+def rates(learning: float, natural: float) -> Rates:
+    return Rates(*(np.asarray(rate, np.float32) for rate in (learning, natural, 0.0)))
+
+
+def plain_epoch(world: World, state, epoch: list[Batch], seed: int, every: int):
+    """An epoch as a plain loop that factorises q(v) every so many steps."""
     seen_bounds = []
-    for n, (r, k) in enumerate(zip(rows, real, strict=True)):
-        if n % refresh == 0:
+    for n, batch in enumerate(epoch):
+        if n % every == 0:
             state = state._replace(now=posterior_of(state.q))
-        batch = batch_of(world.data(), jnp.asarray(r), jnp.asarray(k), len(rows))
-        state, epoch = step_of(world.spec, state, batch, jax.random.fold_in(key, n), rates)
-        seen_bounds.append(float(epoch.bound.total))
+        state, step = train_step(world.spec, state, batch, np.int64(seed), np.int32(n), rates(0.01, 0.3))
+        seen_bounds.append(float(step.bound.total))
     return state, seen_bounds
 
 
 def test_an_epoch_is_its_steps_in_a_row(world):
     """run_epoch against the loop, sharing a factorisation as it does; and against one that never shares."""
-    rows, real = batches(N, BATCH, np.random.default_rng(0))
-    key, rates = jax.random.key(1), Rates(jnp.float32(0.01), jnp.float32(0.3), jnp.float32(0.0))
-    fused, epoch = run_epoch(
-        world.spec,
-        start_state(world.model(), 8, "natural"),
-        world.data(),
-        jnp.asarray(rows),
-        jnp.asarray(real),
-        key,
-        rates,
-    )
-    start = start_state(world.model(), 8, "natural")
-    shared, bounds_shared = plain_epoch(world, start, rows, real, key, rates, training.REFRESH)
-    _, bounds_fresh = plain_epoch(world, start, rows, real, key, rates, 1)
+    batches = list(world.data().epoch(BATCH, np.random.default_rng(0)))
+    start = start_state(world.spec, world.model(), "natural")
+    fused, n_steps, epoch = run_epoch(world.spec, start, iter(batches), 1, 0, rates(0.01, 0.3))
+    shared, bounds_shared = plain_epoch(world, start, batches, 1, training.REFRESH)
+    _, bounds_fresh = plain_epoch(world, start, batches, 1, 1)
+    assert n_steps == len(batches) == 6
     assert float(epoch.bound.total) == pytest.approx(np.mean(bounds_shared), rel=1e-4)
     for ours, theirs in zip(jax.tree.leaves(fused.q), jax.tree.leaves(shared.q), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-3 * np.abs(theirs).max())
@@ -249,14 +246,52 @@ def test_an_epoch_is_its_steps_in_a_row(world):
     assert bounds_shared[-1] > bounds_shared[0]
 
 
+# --- functions that share a basis, and the same functions each with its own ---
+
+
+@pytest.fixture(scope="module")
+def complete() -> World:
+    return World(columns={"gaussian": 3, "bernoulli": 2}, missing=0.0)
+
+
+@pytest.mark.parametrize("n_draws", [1, 2])
+def test_a_full_step_on_one_basis_is_a_full_step_each(complete, n_draws):
+    """One batch of training, some of it padding, with step 1 and Adam at rest: the same q(v) and the same bound."""
+    batch = complete.whole()._replace(real=np.arange(N) < 30, weight=np.asarray(1.2, np.float32))
+    shared_spec = replace(complete.spec, n_draws=n_draws, n_common=n_common(complete.layout, complete.seen))
+    assert shared_spec.n_common == 3
+    ends, bounds = [], []
+    for spec in (shared_spec, replace(shared_spec, n_common=0)):
+        state = refresh(start_state(spec, complete.model(), "natural"))
+        for n in range(2):  # the first begins at the prior, the second where the first ended
+            state, step = train_step(spec, state, batch, np.int64(0), np.int32(n), rates(0.0, 1.0))
+            state = refresh(state)
+            bounds.append(float(step.bound.total))
+        ends.append(sparse.each_its_own(state.now))
+    for ours, theirs in zip(*(jax.tree.leaves(end) for end in ends), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-4 * np.abs(theirs).max())
+    assert bounds[:2] == pytest.approx(bounds[2:], rel=1e-5)
+    assert bounds[1] > bounds[0] + 1
+
+
+def test_training_on_one_basis_reaches_the_same_bound(complete):
+    schedule = Schedule(max_epochs=80, batch_size=12, tol=0.0)
+    reached = []
+    for n in (0, n_common(complete.layout, complete.seen)):
+        run = train(replace(complete.spec, n_common=n), complete.model(), complete.data(), schedule, 0)
+        assert run.q.common is None
+        reached.append(complete.evaluate(run))
+    assert reached[1] == pytest.approx(reached[0], rel=0.02)
+
+
 @pytest.mark.slow
 def test_both_optimisers_reach_the_same_bound():
     """Two hundred rows, long enough for Adam: within 2 % of each other, natural gradients not behind."""
     world = World(n_rows=200)
     reached = {}
     for optimizer in ("natural", "adam"):
-        schedule = Schedule(max_epochs=600, batch_size=200, learning_rate=0.02, tol=0.0, optimizer=optimizer)
+        schedule = Schedule(max_epochs=600, batch_size=200, learning_rate=0.02, tol=-np.inf, optimizer=optimizer)
         run = train(world.spec, world.model(), world.data(), schedule, 0)
-        reached[optimizer] = float(evaluate(world.spec, run.model, run.q, world.data(), 200, 0, n_draws=32).total)
+        reached[optimizer] = world.evaluate(run)
     assert reached["natural"] == pytest.approx(reached["adam"], rel=0.02)
     assert reached["natural"] > reached["adam"] - 0.01 * abs(reached["adam"])

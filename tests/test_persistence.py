@@ -120,6 +120,14 @@ def test_nothing_of_the_rows_is_saved(saved):
     assert np.float32(SECRET_NUMBER).tobytes() not in content
 
 
+def test_no_reason_quotes_a_number_of_a_column(saved):
+    """Not even the smallest and largest: they are single patients' values."""
+    reasons = [column["reason"] for column in json.loads((saved / MANIFEST).read_text())["coder"]["schema"]["columns"]]
+    assert any(reasons)
+    for value in _frame()["lab"].dropna():
+        assert not any(f"{value:.{digits}g}" in reason for digits in range(2, 8) for reason in reasons)
+
+
 # --- damage ---
 
 

@@ -12,6 +12,7 @@ from scipy.special import expit, logsumexp
 from plurigp import predict
 from plurigp.data import Coder, Table, infer_schema
 from plurigp.encoder import LatentNormal, kl_x
+from plurigp.gp.linalg import packed_eye
 from plurigp.gp.sparse import Natural, features, moments, posterior_of
 from plurigp.likelihoods import blocks
 from plurigp.likelihoods.gaussian import FLOOR
@@ -45,13 +46,13 @@ def _predictor(table: Table, n_components: int, encoder: str = "masked") -> pred
     settings = Settings(n_components=n_components, n_inducing=6, encoder=encoder, lengthscale=2.0)
     rng = np.random.default_rng(6)
     with jax.enable_x64(True):
-        model = init_model(jax.random.key(0), settings, table.schema, layout, values, seen)
+        model = init_model(0, settings, table.schema, layout, values, seen)
         model = eqx.tree_at(lambda m: m.gp.log_scale, model, jnp.full(layout.n_functions, -0.3))
         if encoder != "free":
             e = model.encoder
             wide = (0.2 * e.linear, jnp.full(n_components, 4.0))
             model = eqx.tree_at(lambda m: (m.encoder.linear, m.encoder.net_sd.b2), model, wide)
-        Lam = np.broadcast_to(20 * np.eye(6), (layout.n_functions, 6, 6))
+        Lam = np.tile(20 * packed_eye(6, float), (layout.n_functions, 1))
         q = posterior_of(Natural(jnp.asarray(20 * rng.normal(size=(layout.n_functions, 6))), jnp.asarray(Lam)))
     return predict.make_predictor(model, q, layout, blocks.rules_of(layout, None))
 

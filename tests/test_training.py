@@ -1,18 +1,19 @@
 """Training: it climbs, it repeats itself to the byte, it never looks under a gap, and it stops when it should."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from plurigp import training
-from plurigp.bound import BoundSpec
+from plurigp.bound import Batch, Bound, BoundSpec, bound
 from plurigp.data import Coder, batches
 from plurigp.datasets import simulate
+from plurigp.gp.linalg import unpack
 from plurigp.gp.sparse import Natural
-from plurigp.likelihoods.blocks import arrange, make_layout, rules_of
+from plurigp.likelihoods.blocks import arrange, make_layout, n_common, rules_of
 from plurigp.model import Settings, init_model
 from plurigp.training import (
     COOLED,
@@ -25,8 +26,7 @@ from plurigp.training import (
     Schedule,
     Trained,
     _rates,
-    batch_of,
-    evaluate,
+    refresh,
     run_epoch,
     start_state,
     train,
@@ -52,10 +52,10 @@ def _float64() -> Iterator[None]:
 
 
 class World:
-    """A small table of every family in block order. All tests share its shapes, hence its two compiled programs."""
+    """A small table of every family in block order. Most tests share its shapes, hence its two compiled programs."""
 
-    def __init__(self, random_state: int = 0):
-        simulation = simulate(N, 2, COLUMNS, 0.0, random_state)
+    def __init__(self, random_state: int = 0, columns: dict[str, int] = COLUMNS):
+        simulation = simulate(N, 2, columns, 0.0, random_state)
         coder = Coder.fit(simulation.table, simulation.schema)
         self.schema, self.layout = coder.schema, make_layout(coder.schema)
         self.values, self.seen = arrange(self.layout, coder.table(simulation.table))
@@ -70,7 +70,7 @@ class World:
 
     def model(self, values: np.ndarray | None = None, seen: np.ndarray | None = None):
         values, seen = self.values if values is None else values, self.seen if seen is None else seen
-        return init_model(jax.random.key(0), SETTINGS, self.schema, self.layout, values, seen)
+        return init_model(0, SETTINGS, self.schema, self.layout, values, seen)
 
     def train(self, values=None, seen=None, seed: int = 0, **schedule) -> Trained:
         values, seen = self.values if values is None else values, self.seen if seen is None else seen
@@ -79,7 +79,11 @@ class World:
 
     def data(self, values=None, seen=None) -> Data:
         values, seen = self.values if values is None else values, self.seen if seen is None else seen
-        return Data(jnp.asarray(values, jnp.float32), jnp.asarray(seen))
+        return Data(np.asarray(values, np.float32), seen)
+
+    def sharing(self) -> BoundSpec:
+        """The spec with the functions of complete gaussian columns on one basis."""
+        return replace(self.spec, n_common=n_common(self.layout, self.seen))
 
 
 @pytest.fixture(scope="module")
@@ -93,6 +97,20 @@ def totals(run: Trained) -> list[float]:
 
 def as_bytes(tree) -> list[bytes]:
     return [np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(tree)]
+
+
+def rates(learning: float, natural: float) -> Rates:
+    return Rates(*(np.asarray(rate, np.float32) for rate in (learning, natural, 0.0)))
+
+
+bound_of = jax.jit(lambda spec, *args: bound(spec, *args)[0], static_argnums=0)
+
+
+def evaluate(spec: BoundSpec, run: Trained, data: Data, n_draws: int) -> Bound:
+    """The bound of the whole table at the trained parameters, in one piece."""
+    n = len(data.values)
+    batch = Batch(*data, np.arange(n), np.ones(n, bool), np.asarray(1, np.float32))
+    return bound_of(replace(spec, n_draws=n_draws), run.model, run.q, batch, jax.random.key(5))
 
 
 # --- it climbs ---
@@ -166,24 +184,21 @@ def test_an_empty_column_has_no_influence(world):
     assert as_bytes((ours.model, ours.q)) == as_bytes((theirs.model, theirs.q))
 
 
-def test_padding_has_no_influence(world):
+@pytest.mark.parametrize("sharing", [False, True])
+def test_padding_has_no_influence(world, sharing):
     """The padded places of a batch point at another row: the same bytes."""
-    rows, real = batches(N, BATCH, np.random.default_rng(0))
-    assert (~real).sum() == 2
-    elsewhere = np.where(real, rows, 7).astype(rows.dtype)
-    states = []
-    for r in (rows, elsewhere):
-        state, epoch = run_epoch(
-            world.spec,
-            start_state(world.model(), 8, "natural"),
-            world.data(),
-            jnp.asarray(r),
-            jnp.asarray(real),
-            jax.random.key(0),
-            Rates(jnp.float32(0.01), jnp.float32(0.3), jnp.float32(0.0)),
-        )
-        states.append(as_bytes((state, epoch)))
-    assert states[0] == states[1]
+    spec, data = world.sharing() if sharing else world.spec, world.data()
+    given = list(data.epoch(BATCH, np.random.default_rng(0)))
+    assert sum((~batch.real).sum() for batch in given) == 2
+    elsewhere = []
+    for batch in given:
+        r = np.where(batch.real, batch.rows, 7)
+        elsewhere.append(batch._replace(values=data.values[r], seen=data.seen[r], rows=r.astype(batch.rows.dtype)))
+    ends = []
+    for epoch in (given, elsewhere):
+        start = start_state(spec, world.model(), "natural")
+        ends.append(as_bytes(run_epoch(spec, start, epoch, 0, 0, rates(0.01, 0.3))))
+    assert ends[0] == ends[1]
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 0.95])
@@ -210,23 +225,61 @@ def test_precisions_stay_positive_definite(world, random_state):
     """The two-function gaussian and the beta are not log-concave; big steps, several tables."""
     table = World(random_state)
     assert table.layout == world.layout
-    state = start_state(table.model(), 8, "natural")
+    state, n = start_state(world.spec, table.model(), "natural"), 0
     rng = np.random.default_rng(random_state)
     for _ in range(8):
-        rows, real = batches(N, BATCH, rng)
-        state, _ = run_epoch(
-            world.spec,
-            state,
-            table.data(),
-            jnp.asarray(rows),
-            jnp.asarray(real),
-            jax.random.key(random_state),
-            Rates(jnp.float32(0.03), jnp.float32(0.8), jnp.float32(0.0)),
-        )
+        epoch = table.data().epoch(BATCH, rng)
+        state, n, _ = run_epoch(world.spec, state, epoch, random_state, n, rates(0.03, 0.8))
         assert isinstance(state.q, Natural)
-        Lam = np.asarray(state.q.Lam, float)
-        np.testing.assert_allclose(Lam, Lam.swapaxes(1, 2), rtol=1e-4, atol=1e-4 * np.abs(Lam).max())
-        assert np.linalg.eigvalsh((Lam + Lam.swapaxes(1, 2)) / 2).min() > 0.2  # (1−ρ)Λ + ρI
+        Lam = np.asarray(unpack(state.q.Lam, 8), float)
+        assert np.linalg.eigvalsh(Lam).min() > 0.2  # (1−ρ)Λ + ρI
+
+
+# --- functions that share a basis ---
+
+
+@pytest.fixture(scope="module")
+def gaussians() -> World:
+    """Complete gaussian columns and nothing else: no function has a q(v) of its own."""
+    world = World(columns={"gaussian": 3})
+    world.spec = world.sharing()
+    return world
+
+
+def test_without_own_functions_a_state_is_refreshed(gaussians):
+    state = start_state(gaussians.spec, gaussians.model(), "natural")
+    assert (state.q.lam.shape, state.common.targets.shape) == ((0, 8), (3, 8))
+    now = refresh(state).now
+    assert (now.m.shape, now.S.shape, now.common.shrink.shape) == ((3, 8), (0, 36), (3, 8))
+    np.testing.assert_array_equal(now.m, 0)
+    np.testing.assert_allclose(now.trace, 8, rtol=1e-6)
+
+
+def test_without_own_functions_training_climbs(gaussians):
+    run = gaussians.train(max_epochs=40)
+    path = totals(run)
+    assert np.mean(path[-5:]) - np.mean(path[:5]) > 0.2 * abs(np.mean(path[:5]))
+    assert run.q.S.shape == (3, 36)  # every function written out
+    assert run.q.common is None
+    assert float(evaluate(gaussians.spec, run, gaussians.data(), 32).total) == pytest.approx(
+        float(run.bound.total), rel=0.03
+    )
+
+
+def test_shared_and_own_functions_train_side_by_side(world):
+    spec = world.sharing()
+    schedule = Schedule(max_epochs=8, batch_size=BATCH)
+    first, second = (train(spec, world.model(), world.data(), schedule, 3) for _ in range(2))
+    assert as_bytes(first[:-1]) == as_bytes(second[:-1])
+    assert (spec.n_common, len(first.q.S)) == (2, world.layout.n_functions)
+    for leaf in jax.tree.leaves((first.model, first.q, first.epochs)):
+        assert np.isfinite(leaf).all()
+
+
+def test_adam_on_everything_shares_nothing(world):
+    state = start_state(world.spec, world.model(), "adam")
+    assert state.common is None
+    assert refresh(state) is state
 
 
 # --- when it stops ---
@@ -300,27 +353,37 @@ def test_a_bound_that_is_not_finite_is_an_error(world):
 # --- evaluation ---
 
 
-def test_evaluate_averages_over_batches_and_repeats_itself(world):
+def test_the_final_bound_is_that_of_the_whole_table(world):
+    """Averaged over batches, against the table in one piece with many draws of x; and near the last epoch's."""
     run = world.train()
-    first, second = (evaluate(world.spec, run.model, run.q, world.data(), BATCH, seed=1) for _ in range(2))
-    assert as_bytes(first) == as_bytes(second)
-    assert float(first.total) == pytest.approx(totals(run)[-1], rel=0.1)
-    assert float(run.bound.total) == pytest.approx(float(first.total), rel=0.03)
-    assert float(first.kl_u) > 0
+    at_once = evaluate(world.spec, run, world.data(), 16)
+    assert float(at_once.total) == pytest.approx(totals(run)[-1], rel=0.1)
+    assert float(run.bound.total) == pytest.approx(float(at_once.total), rel=0.03)
+    assert float(run.bound.kl_x) == pytest.approx(float(at_once.kl_x), rel=1e-4)
+    assert float(run.bound.kl_u) > 0
 
 
-def test_the_final_q_is_the_last_one(world):
+def test_the_final_q_is_the_last_one(world, monkeypatch):
     """Trained.q is a fresh factorisation of the last natural parameters, not a stale one: more epochs move it."""
+    states = []
+
+    def recording(*args):
+        out = run_epoch(*args)
+        states.append(out[0])
+        return out
+
+    monkeypatch.setattr(training, "run_epoch", recording)
     one, two = (world.train(max_epochs=n) for n in (1, 2))
     assert as_bytes(one.q) != as_bytes(two.q)
-    settled = evaluate(world.spec, one.model, one.q, world.data(), BATCH, seed=0, n_draws=16)
+    assert as_bytes(two.q) == as_bytes(refresh(states[-1]).now) != as_bytes(states[-1].now)
+    settled = evaluate(world.spec, one, world.data(), 16)
     assert float(one.bound.kl_u) == pytest.approx(float(settled.kl_u), rel=1e-4)
 
 
 def test_adam_warms_up_while_natural_steps_are_cautious():
     schedule = Schedule(learning_rate=0.02, natural_rate=0.4)
-    rates = [_rates(schedule, n, 1.0, np.dtype("float32")) for n in range(2 * WARM)]
-    learning, natural, caution = (np.array([float(r[i]) for r in rates]) for i in range(3))
+    warming = [_rates(schedule, n, 1.0, np.dtype("float32")) for n in range(2 * WARM)]
+    learning, natural, caution = (np.array([float(r[i]) for r in warming]) for i in range(3))
     np.testing.assert_allclose(learning[: WARM + 1], 0.02 * np.arange(WARM + 1) / WARM, rtol=1e-6)
     np.testing.assert_allclose(learning[WARM:], 0.02, rtol=1e-6)
     np.testing.assert_allclose(natural, 0.4, rtol=1e-6)
@@ -331,25 +394,33 @@ def test_a_failed_epoch_is_taken_back(world, monkeypatch):
     """The second epoch fails once: training goes on from the state before it, more calmly, and ends in time."""
     calls = []
 
-    def failing(spec, state, data, rows, real, key, rates):
-        calls.append(float(rates.natural))
-        after, epoch = run_epoch(spec, state, data, rows, real, key, rates)
+    def failing(spec, state, epoch, seed, first_step, rates):
+        calls.append((float(rates.natural), first_step))
+        after, n, average = run_epoch(spec, state, epoch, seed, first_step, rates)
         if len(calls) == 2:
-            spoilt = jax.tree.map(lambda leaf: jnp.full_like(leaf, jnp.nan), after.model)
-            return after._replace(model=spoilt), epoch._replace(bound=epoch.bound._replace(kl_u=jnp.float32(jnp.nan)))
-        return after, epoch
+            spoilt = jax.tree.map(lambda leaf: np.full_like(leaf, np.nan), after.model)
+            after = after._replace(model=spoilt)
+            average = average._replace(bound=average.bound._replace(kl_u=np.float32("nan")))
+        return after, n, average
 
     monkeypatch.setattr(training, "run_epoch", failing)
     run = world.train(max_epochs=4)
     assert len(run.epochs) == 4
-    assert calls[2] == pytest.approx(0.3 * calls[1], rel=1e-5)
+    assert calls[2][0] == pytest.approx(0.3 * calls[1][0], rel=1e-5)
+    assert [first for _, first in calls] == [0, 3, 3, 6, 9]  # the steps of the failed epoch are taken again
     for leaf in jax.tree.leaves((run.model, run.q, run.epochs)):
         assert np.isfinite(leaf).all()
 
 
-def test_a_batch_stands_for_all_of_them(world):
-    batch = batch_of(world.data(), jnp.array([4, 2]), jnp.array([True, False]), 20)
-    np.testing.assert_allclose(batch.values, world.values[[4, 2]], rtol=1e-6)
-    np.testing.assert_array_equal(batch.rows, [4, 2])
-    assert float(batch.weight) == 20
-    assert batch.weight.dtype == jnp.float32
+def test_an_epoch_is_every_row_once_and_a_batch_stands_for_all_of_them(world):
+    data = world.data(seen=world.hidden(0.5))
+    epoch = list(data.epoch(BATCH, np.random.default_rng(0)))
+    rows, real = batches(N, BATCH, np.random.default_rng(0))
+    assert len(epoch) == 3
+    assert sorted(np.concatenate([batch.rows[batch.real] for batch in epoch])) == list(range(N))
+    for batch, r, k in zip(epoch, rows, real, strict=True):
+        np.testing.assert_array_equal(batch.rows, r)
+        np.testing.assert_array_equal(batch.real, k)
+        np.testing.assert_array_equal(batch.values, data.values[r])
+        np.testing.assert_array_equal(batch.seen, data.seen[r])
+        assert (float(batch.weight), batch.weight.dtype) == (3, np.float32)

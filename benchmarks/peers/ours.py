@@ -4,13 +4,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from plurigp.bound import BoundSpec
-from plurigp.data import Table, batches
-from plurigp.likelihoods.blocks import arrange, make_layout, rules_of
+from plurigp.data import Table
+from plurigp.likelihoods.blocks import arrange, make_layout, n_common, rules_of
 from plurigp.model import Settings, init_model
 from plurigp.training import Data, Rates, Schedule, run_epoch, start_state
 
@@ -31,20 +30,17 @@ def make_epoch(
     """
     layout, rng, schedule = make_layout(table.schema), np.random.default_rng(0), Schedule()
     values, seen = arrange(layout, table)
-    spec = BoundSpec(layout, rules_of(layout, n_quadrature))
+    spec = BoundSpec(layout, rules_of(layout, n_quadrature), n_common=n_common(layout, seen))
+    data = Data(values.astype("float32"), seen)
     with as_in_fit():
-        data = Data(jnp.asarray(values, "float32"), jnp.asarray(seen))
-        settings = Settings(n_components, n_inducing)
-        model = init_model(jax.random.key(0), settings, table.schema, layout, values, seen)
-        model = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf, "float32")), model)
-        state = start_state(model, n_inducing, "natural")
-        key = jax.random.key(1)
+        model = init_model(0, Settings(n_components, n_inducing), table.schema, layout, values, seen)
+        state = start_state(spec, model, "natural")
+    n_steps = 0
 
     def epoch() -> float:
-        nonlocal state
-        rows, real = map(jnp.asarray, batches(len(values), batch_size, rng))
-        rates = Rates(jnp.float32(schedule.learning_rate), jnp.float32(schedule.natural_rate), jnp.float32(0))
-        state, parts = run_epoch(spec, state, data, rows, real, key, rates)
-        return float(jax.tree.map(np.asarray, parts).bound.total)
+        nonlocal state, n_steps
+        rates = Rates(np.float32(schedule.learning_rate), np.float32(schedule.natural_rate), np.float32(0))
+        state, n_steps, parts = run_epoch(spec, state, data.epoch(batch_size, rng), 1, n_steps, rates)
+        return float(parts.bound.total)
 
     return epoch

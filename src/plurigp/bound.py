@@ -24,6 +24,7 @@ class BoundSpec:
     kl_weight: float = 1.0  # η: 1 is the bound, more centres the embedding
     n_draws: int = 1  # N_x
     sampling: bool = False  # E over f by draws instead of quadrature
+    n_common: int = 0  # functions, the last ones, whose q(v) share a basis in training
 
 
 class Batch(NamedTuple):
@@ -58,7 +59,7 @@ class Nudge(NamedTuple):
 class Trace(NamedTuple):
     """What the natural-gradient step and the watch over the embedding need from inside the bound."""
 
-    A: Float[Array, "S M"]
+    A: Float[Array, "M S"]
     f_mean: Float[Array, "S P"]
     spread: Float[Array, " Q"]
     jitter: Scalar

@@ -6,7 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Bool, Float, Int, Key
+from jaxtyping import Bool, Float, Int
 
 from plurigp.arrays import Array, Scalar
 
@@ -33,21 +33,15 @@ class Network(eqx.Module):
 
 
 def make_network(
-    key: Key[Array, ""], n_in: int, n_hidden: int, n_out: int, scale: float = 1.0, shift: float = 0.0
+    rng: np.random.Generator, n_in: int, n_hidden: int, n_out: int, scale: float = 1.0, shift: float = 0.0
 ) -> Network:
     """Xavier-uniform weights; biases zero, the last one `shift`."""
-    first, second = jax.random.split(key)
 
-    def xavier(key: Array, n: int, m: int) -> Array:
+    def xavier(n: int, m: int) -> np.ndarray:
         limit = float(np.sqrt(6 / (n + m)))
-        return jax.random.uniform(key, (n, m), minval=-limit, maxval=limit)
+        return rng.uniform(-limit, limit, (n, m))
 
-    return Network(
-        xavier(first, n_in, n_hidden),
-        jnp.zeros(n_hidden),
-        scale * xavier(second, n_hidden, n_out),
-        jnp.full(n_out, shift),
-    )
+    return Network(xavier(n_in, n_hidden), np.zeros(n_hidden), scale * xavier(n_hidden, n_out), np.full(n_out, shift))
 
 
 REACH = 4.0
@@ -55,7 +49,8 @@ REACH = 4.0
 
 def tamed(standard: Array) -> Array:
     """Standardised features bent towards ±REACH, so that one wild lab value does not throw a row out of the map."""
-    return standard / jnp.sqrt(1 + (standard / REACH) ** 2)
+    root = np.sqrt if isinstance(standard, np.ndarray) else jnp.sqrt
+    return standard / root(1 + (standard / REACH) ** 2)
 
 
 class Encoder(eqx.Module):

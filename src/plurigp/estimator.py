@@ -5,12 +5,10 @@ import warnings
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
-from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -20,12 +18,12 @@ from threadpoolctl import threadpool_limits
 
 import plurigp
 from plurigp.bound import BoundSpec
-from plurigp.data import KINDS, Coder, Schema, Table, infer_schema, to_frame
-from plurigp.encoder import ENCODERS
-from plurigp.gp.kernels import parse_kernel
-from plurigp.likelihoods.blocks import Layout, arrange, make_layout, rules_of
+from plurigp.compiling import compiled_work
+from plurigp.data import Coder, Schema, Table, infer_schema, to_frame
+from plurigp.likelihoods.blocks import Layout, arrange, make_layout, n_common, rules_of
 from plurigp.likelihoods.rules import Rule
 from plurigp.model import Settings, init_model
+from plurigp.parameters import check_count, check_parameters
 from plurigp.persistence import model_arrays, model_from_arrays, read_model, write_model
 from plurigp.predict import (
     Predictor,
@@ -115,7 +113,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any = None) -> "PluriGP":
         """Learn the map from a table: a pandas or polars frame, or a 2-D array."""
-        self._check_parameters()
+        check_parameters(self.get_params(deep=False))
         frame = self._frame(X, reset=True)
         if len(frame) < 2:
             raise DataError("1 sample (row) is not enough to learn a map from; give at least 2 rows")
@@ -124,40 +122,13 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         layout = make_layout(coder.schema)
         settings = self._settings(len(frame))
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        with self._device(), jax.enable_x64(True), threadpool_limits(1, user_api="blas"):
+        with self._device(), compiled_work(), threadpool_limits(1, user_api="blas"):
             run, elbo = self._best_of(settings, layout, table, seed)
         self.coder_, self.schema_ = coder, coder.schema  # not before: a fit that fails leaves the old answers whole
         self._settings_ = settings
         self._take(layout, run)
         self._record(layout, table, run, elbo)
         return self
-
-    def _check_parameters(self) -> None:
-        parse_kernel(str(self.kernel))
-        choices = {
-            "encoder": ENCODERS,
-            "expectation": ("quadrature", "sampling"),
-            "optimizer": ("natural", "adam"),
-            "start": ("informed", "random"),
-            "dtype": ("float32", "float64"),
-        }
-        for name, known in choices.items():
-            value = getattr(self, name)
-            if not isinstance(value, str) or value not in known:
-                raise ValueError(f"{name}={value!r} is not one of {', '.join(known)}")
-        for name in ("n_components", "n_inducing", "batch_size", "max_epochs", "n_init"):
-            _check_count(name, getattr(self, name))
-        for name, low in {"kl_weight": "at least 0", "tol": "at least 0", "learning_rate": "above 0"}.items():
-            value = getattr(self, name)
-            if not _is_number(value, Real) or not 0 <= value < np.inf or (low == "above 0" and value == 0):
-                raise ValueError(f"{name}={value!r} must be a number {low}")
-        if isinstance(self.n_quadrature, Mapping):
-            for kind, points in self.n_quadrature.items():
-                if kind not in KINDS:
-                    raise ValueError(f"n_quadrature: {kind!r} is not one of {', '.join(KINDS)}")
-                _check_count(f"n_quadrature[{kind!r}]", points)
-        elif self.n_quadrature is not None:
-            _check_count("n_quadrature", self.n_quadrature)
 
     def _device(self) -> AbstractContextManager[Any]:
         if self.device is None:
@@ -186,12 +157,14 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def _best_of(self, settings: Settings, layout: Layout, table: Table, seed: int) -> tuple[Trained, float]:
         """Train n_init times and keep the run with the best bound (in coded units)."""
         values, seen = arrange(layout, table)
-        data = Data(jnp.asarray(values, self.dtype), jnp.asarray(seen))
+        data = Data(np.asarray(values, self.dtype), seen)
+        sampling = self.expectation == "sampling"
         spec = BoundSpec(
             layout,
             self._rules(layout),
             kl_weight=float(self.kl_weight),
-            sampling=self.expectation == "sampling",
+            sampling=sampling,
+            n_common=n_common(layout, seen) if self.optimizer == "natural" and not sampling else 0,
         )
         schedule = Schedule(
             max_epochs=int(self.max_epochs),
@@ -202,8 +175,8 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         )
         runs = []
         for restart in range(self.n_init):
-            model = init_model(jax.random.key(seed + restart), settings, table.schema, layout, values, seen)
-            model = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf, self.dtype)), model)
+            model = init_model(seed + restart, settings, table.schema, layout, values, seen)
+            model = jax.tree.map(lambda leaf: np.asarray(leaf, self.dtype), model)
             label = f"restart {restart + 1}/{self.n_init}  " if self.n_init > 1 else ""
             with ProgressLine(schedule.max_epochs, len(values), bool(self.verbose), label) as line:
                 run = train(spec, model, data, schedule, seed + restart, line)
@@ -293,7 +266,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def sample(self, n_samples: int = 1, random_state: Any = None) -> pd.DataFrame:
         """New rows drawn from the model, x ~ N(0, I), in the columns' own units and levels."""
         check_is_fitted(self)
-        _check_count("n_samples", n_samples)
+        check_count("n_samples", n_samples)
         seed = int(check_random_state(random_state).randint(2**31 - 1))
         return self.coder_.frame(draw_rows(self._ready(), self._empty(n_samples), seed))
 
@@ -338,15 +311,6 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             "history": [[name, column.tolist()] for name, column in self.history_.items()],
         }
         return write_model(folder, model_arrays(self.model_, self._q), manifest)
-
-
-def _is_number(value: object, of: type) -> bool:
-    return isinstance(value, of) and not isinstance(value, bool)
-
-
-def _check_count(name: str, value: Any) -> None:
-    if not _is_number(value, Integral) or value < 1:
-        raise ValueError(f"{name}={value!r} must be a whole number of at least 1")
 
 
 def _jsonable(params: dict[str, Any]) -> dict[str, Any]:

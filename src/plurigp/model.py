@@ -1,12 +1,12 @@
 """Model = encoder + sparse GP + a theta per block, and how training starts: informed by the table, or at random."""
 
 from dataclasses import dataclass
+from functools import partial
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Bool, Float, Int, Key
+from jaxtyping import Bool, Float, Int
 
 from plurigp.arrays import Array
 from plurigp.data import Schema
@@ -54,38 +54,37 @@ def encode(
 
 
 def init_model(
-    key: Key[Array, ""], settings: Settings, schema: Schema, layout: Layout, values: np.ndarray, seen: np.ndarray
+    seed: int, settings: Settings, schema: Schema, layout: Layout, values: np.ndarray, seen: np.ndarray
 ) -> Model:
-    """The start of training, from block-ordered values [N V] and seen [N D]."""
-    rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
+    """The start of training, from block-ordered values [N V] and seen [N D]; plain float32 arrays."""
+    rng = np.random.default_rng([seed, 0])
     shown = np.sort(rng.permutation(len(values))[:START_ROWS])
     features, known = _standard_features(layout, values[shown], seen[shown])
     Q, (E, D) = settings.n_components, (known.standard.shape[1], seen.shape[1])
     informed = settings.start == "informed"
     linear = _whitened_components(known.standard, Q) if informed else np.zeros((E, Q))
-    k_mean, k_sd = jax.random.split(key)
     sees_gaps = settings.encoder == "masked"
     n_in = E + D if sees_gaps else E
     encoder = Encoder(
         sees_gaps,
-        jnp.asarray(features.shift),
-        jnp.asarray(features.scale),
-        jnp.asarray(linear),
-        jnp.zeros(Q),
-        make_network(k_mean, n_in, settings.n_hidden, Q, scale=0.01 if informed else 1.0),
-        make_network(k_sd, n_in, settings.n_hidden, Q, scale=0.1 if informed else 1.0, shift=-1.0 if informed else 0.0),
+        features.shift,
+        features.scale,
+        linear,
+        np.zeros(Q),
+        make_network(rng, n_in, settings.n_hidden, Q, scale=0.01 if informed else 1.0),
+        make_network(rng, n_in, settings.n_hidden, Q, scale=0.1 if informed else 1.0, shift=-1.0 if informed else 0.0),
     )
     bias, thetas = column_starts(schema, layout, values[shown], seen[shown])
     gp = SparseGP(
         make_kernel(settings.kernel, Q, settings.lengthscale if informed else 1.0),
-        jnp.asarray(_inducing_inputs(rng, known.standard @ linear, settings, informed)),
-        jnp.asarray(bias if informed else np.zeros_like(bias)),
-        jnp.zeros(layout.n_functions),
+        _inducing_inputs(rng, known.standard @ linear, settings, informed),
+        bias if informed else np.zeros_like(bias),
+        np.zeros(layout.n_functions),
     )
     model = Model(encoder, gp, thetas)
     if settings.encoder == "free":
         model = eqx.tree_at(lambda m: m.encoder, model, _free_rows(model, layout, values, seen))
-    return jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float32), model)
+    return jax.tree.map(lambda leaf: np.asarray(leaf, np.float32), model)
 
 
 @dataclass(frozen=True)
@@ -99,9 +98,13 @@ class _Known:
     standard: np.ndarray  # [n E] standardised, gaps at zero
 
 
+@partial(jax.jit, static_argnames=("layout",))
+def _read_rows(layout: Layout, values: Float[Array, "N V"], seen: Bool[Array, "N D"]) -> tuple[Array, Array]:
+    return encoder_features(layout, values), seen_features(layout, seen)
+
+
 def _standard_features(layout: Layout, values: np.ndarray, seen: np.ndarray) -> tuple[_Scaling, _Known]:
-    features = np.asarray(encoder_features(layout, jnp.asarray(values)), float)
-    known = np.asarray(seen_features(layout, jnp.asarray(seen)))
+    features, known = (np.asarray(part) for part in _read_rows(layout, values, seen))
     n = np.maximum(known.sum(0), 1)
     shift = np.where(known, features, 0).sum(0) / n
     scale = np.sqrt(np.where(known, (features - shift) ** 2, 0).sum(0) / n)
@@ -137,5 +140,5 @@ def _inducing_inputs(rng: np.random.Generator, encoded: np.ndarray, settings: Se
 
 def _free_rows(model: Model, layout: Layout, values: np.ndarray, seen: np.ndarray) -> FreeRows:
     """Free q(x) starts where the encoder would have put the rows."""
-    q = encode(model, layout, jnp.asarray(values), jnp.asarray(seen))
-    return FreeRows(q.mean, jnp.log(q.sd))
+    q = jax.jit(encode, static_argnames=("layout",))(model, layout, values, seen)
+    return FreeRows(np.asarray(q.mean), np.log(q.sd))

@@ -104,7 +104,10 @@ def model_arrays(model: Model, q: Posterior) -> dict[str, np.ndarray]:
         "gp.log_scale": gp.log_scale,
         "gp.kernel.log_lengthscales": gp.kernel.log_lengthscales,
         "gp.kernel.log_weights": gp.kernel.log_weights,
-        **{f"q.{name}": getattr(q, name) for name in q._fields},
+        "q.m": q.m,
+        "q.S": q.S,
+        "q.trace": q.trace,
+        "q.logdet": q.logdet,
     }
     for number, theta in enumerate(model.thetas):
         named |= {f"theta.{number}.{name}": value for name, value in theta.items()}
@@ -141,4 +144,5 @@ def model_from_arrays(arrays: dict[str, np.ndarray], settings: Settings, layout:
         {name.split(".")[2]: value for name, value in arrays.items() if name.startswith(f"theta.{number}.")}
         for number in range(len(layout.blocks))
     )
-    return Model(encoder, gp, thetas), Posterior(*(take(f"q.{name}") for name in Posterior._fields))
+    q = Posterior(take("q.m"), take("q.S"), take("q.trace"), take("q.logdet"))
+    return Model(encoder, gp, thetas), q

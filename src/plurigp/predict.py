@@ -12,6 +12,7 @@ import optax
 from jaxtyping import Bool, Float
 
 from plurigp.arrays import Array, Scalar
+from plurigp.compiling import compiled_work
 from plurigp.data import Table
 from plurigp.encoder import Encoder, LatentNormal, kl_x
 from plurigp.gp.sparse import Posterior, features, moments
@@ -21,6 +22,7 @@ from plurigp.likelihoods.rules import Rule
 from plurigp.model import Model, encode
 
 SMALL, LARGE = 16, 512  # chunk sizes: two compilations serve one row and a million
+PRIOR_DRAWS = 4  # of the draws of x behind a density, so many come from the prior
 REFINE_STEPS, REFINE_RATE, REFINE_DRAWS = 150, 0.05, 8
 
 
@@ -53,23 +55,23 @@ def standard_draws(n_draws: int, n_components: int) -> np.ndarray:
 # --- chunks ---
 
 
-def _chunks(layout: Layout, table: Table) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-    """(number of real rows, values, seen) in block order, padded to one of two sizes."""
+def _chunks(layout: Layout, table: Table) -> Iterator[tuple[int, np.ndarray, np.ndarray, np.ndarray]]:
+    """(number of real rows, row numbers, values, seen) in block order, padded to one of two sizes."""
     values, seen = blocks.arrange(layout, table)
     at = 0
     while at < len(values):
         size = LARGE if len(values) - at > SMALL else SMALL
         n = min(size, len(values) - at)
         fill = np.minimum(np.arange(at, at + size), len(values) - 1)
-        yield n, values[fill], seen[fill]
+        yield n, fill, values[fill], seen[fill]
         at += n
 
 
 def _over_chunks(predictor: Predictor, table: Table, answer: Callable[..., Any]) -> Any:
     """Apply a compiled answer chunk by chunk under a local float64 switch and put the rows together again."""
     parts = []
-    with jax.enable_x64(True):
-        for n, values, seen in _chunks(predictor.layout, table):
+    with compiled_work():
+        for n, _, values, seen in _chunks(predictor.layout, table):
             parts.append(jax.tree.map(lambda leaf, n=n: np.asarray(leaf)[:n], answer(values, seen)))
     return jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
 
@@ -185,11 +187,14 @@ def fill_values(predictor: Predictor, table: Table, n_draws: int = 32) -> np.nda
 def values_at(predictor: Predictor, table: Table, x: np.ndarray) -> np.ndarray:
     """One coded value per cell [N D] at given latent positions; the (empty) table gives companion slots."""
     layout, no_noise = predictor.layout, np.zeros((1, x.shape[1]))
-    values, _ = blocks.arrange(layout, table)
-    with jax.enable_x64(True):
-        qx = LatentNormal(np.asarray(x, np.float64), np.zeros_like(x, dtype=np.float64))
-        out = _means_at(layout, predictor.rules, predictor.model, predictor.q, values, qx, no_noise)
-        return _schema_order(layout, np.asarray(out))
+    parts = []
+    with compiled_work():
+        for n, rows, values, _ in _chunks(layout, table):
+            at = np.asarray(x[rows], np.float64)
+            qx = LatentNormal(at, np.zeros_like(at))
+            means = _means_at(layout, predictor.rules, predictor.model, predictor.q, values, qx, no_noise)
+            parts.append(np.asarray(means)[:n])
+    return _schema_order(layout, np.concatenate(parts))
 
 
 @partial(jax.jit, static_argnames=("layout", "rules"))
@@ -203,18 +208,29 @@ def _log_probs_at(
     qx: LatentNormal,
     noise: Float[Array, "S Q"],
 ) -> tuple[Float[Array, " B"], Float[Array, "B D"]]:
-    """Per row log (1/S) Σ_s p(x_s)/q(x_s) Π_d p(y_d|x_s), and per cell log (1/S) Σ_s p(y_d|x_s)."""
+    """Per row log (1/S) Σ_s p(x_s)/r(x_s) Π_d p(y_d|x_s), and per cell log mean p(y_d|x_s) over the draws from q(x).
 
-    def one_draw(z: Array) -> tuple[Array, Array]:
-        x = qx.mean + qx.sd * z
+    The last PRIOR_DRAWS of the S draws come from the prior and r is the mixture of both, so no weight exceeds
+    S / PRIOR_DRAWS however narrow q(x) is.
+    """
+    n_draws = len(noise)
+    n_prior = min(PRIOR_DRAWS, n_draws - 1)
+    from_prior = jnp.arange(n_draws) >= n_draws - n_prior
+    share = np.log([1 - n_prior / n_draws, max(n_prior, 1e-300) / n_draws])
+
+    def one_draw(at: tuple[Array, Array]) -> tuple[Array, Array]:
+        z, prior = at
+        x = jnp.where(prior, z, qx.mean + qx.sd * z)
         f_mean, f_var = moments(model.gp, q, features(model.gp, x))
         cells = blocks.predictive_log_probs(layout, model.thetas, values, scored, f_mean, f_var, rules)
-        weight = (0.5 * z**2 + jnp.log(qx.sd) - 0.5 * x**2).sum(1)  # log p(x) − log q(x)
-        return weight + cells.sum(1), cells
+        log_p = -0.5 * (x**2).sum(1)
+        log_q = -(0.5 * ((x - qx.mean) / qx.sd) ** 2 + jnp.log(qx.sd)).sum(1)
+        log_r = jnp.logaddexp(share[0] + log_q, share[1] + log_p)
+        return log_p - log_r + cells.sum(1), jnp.where(prior, -jnp.inf, cells)
 
-    rows, cells = jax.lax.map(one_draw, noise)
-    log_n = jnp.log(float(len(noise)))
-    return jax.nn.logsumexp(rows, axis=0) - log_n, jax.nn.logsumexp(cells, axis=0) - log_n
+    rows, cells = jax.lax.map(one_draw, (noise, from_prior))
+    row_score = jax.nn.logsumexp(rows, axis=0) - np.log(n_draws)
+    return row_score, jax.nn.logsumexp(cells, axis=0) - np.log(n_draws - n_prior)
 
 
 def log_density(predictor: Predictor, table: Table, n_draws: int = 32) -> np.ndarray:
@@ -238,21 +254,29 @@ def cell_log_density(predictor: Predictor, shown: Table, complete: Table, n_draw
     layout = predictor.layout
     noise = standard_draws(n_draws, predictor.model.gp.Z.shape[1])
     parts = []
-    with jax.enable_x64(True):
-        for (n, values, seen), (_, truth, known) in zip(_chunks(layout, shown), _chunks(layout, complete), strict=True):
+    with compiled_work():
+        for (n, _, values, seen), (_, _, truth, known) in zip(
+            _chunks(layout, shown), _chunks(layout, complete), strict=True
+        ):
             qx = _latent_chunk(predictor, values, seen)
             cells = _log_probs_at(layout, predictor.rules, predictor.model, predictor.q, truth, known, qx, noise)[1]
             parts.append(np.where(known, np.asarray(cells), np.nan)[:n])
     return _schema_order(layout, np.concatenate(parts))
 
 
+@jax.jit
+def _moments_at(model: Model, q: Posterior, x: Float[Array, "B Q"]) -> tuple[Array, Array]:
+    return moments(model.gp, q, features(model.gp, x))
+
+
 def draw_rows(predictor: Predictor, table: Table, seed: int) -> np.ndarray:
     """New coded rows [N D]: x from the prior, f from q(f|x), y from its likelihood; the table gives companion slots."""
-    layout, model = predictor.layout, predictor.model
-    values, _ = blocks.arrange(layout, table)
-    with jax.enable_x64(True):
-        k_x, k_f, k_y = jax.random.split(jax.random.key(seed), 3)
-        x = jax.random.normal(k_x, (len(values), model.gp.Z.shape[1]))
-        f_mean, f_var = moments(model.gp, predictor.q, features(model.gp, x))
-        f = f_mean + jnp.sqrt(f_var) * jax.random.normal(k_f, f_mean.shape)
-        return _schema_order(layout, np.asarray(blocks.draws(layout, model.thetas, jnp.asarray(values), f, k_y)))
+    layout, model, rng = predictor.layout, predictor.model, np.random.default_rng(seed)
+    parts = []
+    with compiled_work():
+        for n, rows, values, _ in _chunks(layout, table):
+            x = rng.normal(size=(len(rows), model.gp.Z.shape[1]))
+            f_mean, f_var = (np.asarray(part)[:n] for part in _moments_at(model, predictor.q, x))
+            f = rng.normal(f_mean, np.sqrt(f_var))
+            parts.append(blocks.draws(layout, model.thetas, values[:n], f, rng))
+    return _schema_order(layout, np.concatenate(parts))

@@ -1,7 +1,7 @@
 """The loop: natural gradients for q(v), Adam for the rest, batch by batch; optax lives here only."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -9,12 +9,25 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from jaxtyping import Bool, Float, Int, Key
+from jaxtyping import Bool, Float, Int
 
 from plurigp.arrays import Array, Scalar
 from plurigp.bound import Batch, Bound, BoundSpec, Nudge, bound, no_nudge
 from plurigp.data import batches
-from plurigp.gp.sparse import Natural, Posterior, natural_step, posterior_of, posterior_of_root, prior, prior_posterior
+from plurigp.gp.sparse import (
+    Common,
+    Natural,
+    Posterior,
+    Slopes,
+    common_prior,
+    common_step,
+    each_its_own,
+    natural_step,
+    posterior_of,
+    posterior_of_root,
+    prior,
+    with_common,
+)
 from plurigp.model import Model
 
 STEEPEST = 50.0  # gradients per row are cut to this norm: one wild batch must not fill Adam's memory
@@ -27,7 +40,7 @@ COOLING = 0.2  # share of the epochs spent letting both step sizes fall to COOLE
 COOLED = 0.03
 CALMEST = 1e-3  # how far step sizes are cut when epochs fail, before training gives up
 FINAL_DRAWS = 4  # draws of x per row for the final bound
-REFRESH = 4  # at most this many batches share one factorisation of q(v); never more than an epoch
+REFRESH = 4  # at most so many batches share one factorisation of q(v); never more than an epoch
 
 
 @dataclass(frozen=True)
@@ -54,20 +67,27 @@ class State(NamedTuple):
 
     model: Model
     q: Natural | Root
+    common: Common | None  # the functions that share a basis, if any
     now: Posterior | None  # q as mean and covariance at the last refresh; Adam on everything needs none
     adam: Any
-    step: Int[Array, ""]
 
 
 class Data(NamedTuple):
-    """The training table in block order, on the device."""
+    """The training table in block order."""
 
     values: Float[Array, "N V"]
     seen: Bool[Array, "N D"]
 
+    def epoch(self, batch_size: int, rng: np.random.Generator) -> Iterator[Batch]:
+        """Every row once, in batches; each stands for n_batches times its rows, so that their average is the bound."""
+        rows, real = batches(len(self.values), batch_size, rng)
+        weight = np.asarray(len(rows), self.values.dtype)
+        for r, k in zip(rows, real, strict=True):
+            yield Batch(self.values[r], self.seen[r], r, k, weight)
+
 
 class Epoch(NamedTuple):
-    """One epoch: the bound's parts averaged over its batches, and the smallest sd of the encoded means."""
+    """A step, or the average over an epoch's steps: the bound's parts, the sd of the encoded means, the jitter."""
 
     bound: Bound
     spread: Float[Array, " Q"]
@@ -84,19 +104,20 @@ class Trained(NamedTuple):
     stopped: str  # "plateau" or "max_epochs"
 
 
-def start_state(model: Model, n_inducing: int, optimizer: str) -> State:
+def start_state(spec: BoundSpec, model: Model, optimizer: str) -> State:
     """q(v) at its prior and fresh Adam moments."""
-    dtype = model.gp.bias.dtype
-    natural = prior(len(model.gp.bias), n_inducing, dtype)
+    dtype, n_inducing = model.gp.bias.dtype, len(model.gp.Z)
+    natural = prior(spec.layout.n_functions - spec.n_common, n_inducing, dtype)
     if optimizer == "natural":
-        return State(model, natural, prior_posterior(natural), ADAM.init(model), jnp.asarray(0))
-    q = Root(natural.lam, jnp.zeros_like(natural.Lam))
-    return State(model, q, None, ADAM.init((model, q)), jnp.asarray(0))
+        common = common_prior(spec.n_common, n_inducing, dtype) if spec.n_common else None
+        return State(model, natural, common, None, _no_moments(model))
+    q = Root(natural.lam, np.zeros((*natural.lam.shape, n_inducing), dtype))
+    return State(model, q, None, None, _no_moments((model, q)))
 
 
-def posterior(q: Natural | Root) -> Posterior:
-    """q(v) as mean and packed covariance."""
-    return posterior_of(q) if isinstance(q, Natural) else posterior_of_root(q.m, q.root)
+def _no_moments(tree: Any) -> Any:
+    """Adam's start is all zeros; made without compiling anything."""
+    return jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), jax.eval_shape(ADAM.init, tree))
 
 
 class Rates(NamedTuple):
@@ -113,34 +134,35 @@ def _adam(tree: Any, gradient: Any, adam: Any, rate: Scalar, weight: Scalar) -> 
     return optax.apply_updates(tree, jax.tree.map(lambda u: (rate * u).astype(u.dtype), ascent)), adam
 
 
-def natural_train_step(spec: BoundSpec, state: State, batch: Batch, key: Array, rates: Rates) -> tuple[State, Epoch]:
+def _natural_step(spec: BoundSpec, state: State, batch: Batch, key: Array, rates: Rates) -> tuple[State, Epoch]:
     """One gradient of the bound by (model, nudge): the model's part feeds Adam, the nudge's part q(v)."""
-    q, natural = state.now, state.q
-    assert q is not None
+    now, natural = state.now, state.q
+    assert now is not None
     assert isinstance(natural, Natural)
 
     def objective(model: Model, nudge: Nudge) -> tuple[Scalar, tuple[Bound, Any]]:
-        parts, trace = bound(spec, model, q, batch, key, nudge)
+        parts, trace = bound(spec, model, now, batch, key, nudge)
         return parts.total, (parts, trace)
 
     nudge = no_nudge(spec, len(batch.values), batch.values.dtype)
-    slopes, (parts, trace) = jax.grad(objective, argnums=(0, 1), has_aux=True)(state.model, nudge)
-    natural = natural_step(
-        state.model.gp,
-        natural,
-        trace.A,
-        trace.f_mean,
-        slopes[1].f_mean,
-        slopes[1].f_var,
-        rates.natural,
-        rates.caution,
-    )
+    by_model, (parts, trace), slopes = _slopes(objective, state.model, nudge)
+    gp = state.model.gp
+    natural = natural_step(gp, natural, slopes, rates.natural, rates.caution)
+    common = state.common
+    if common is not None:
+        weight = jnp.tile(batch.weight * batch.real / spec.n_draws, spec.n_draws).astype(slopes.A.dtype)
+        common = common_step(gp, common, slopes, weight, rates.natural)
     per_row = 1 / (batch.weight * len(batch.values))
-    model, adam = _adam(state.model, slopes[0], state.adam, rates.learning, per_row)
-    return State(model, natural, state.now, adam, state.step + 1), Epoch(parts, trace.spread, trace.jitter)
+    model, adam = _adam(state.model, by_model, state.adam, rates.learning, per_row)
+    return State(model, natural, common, now, adam), Epoch(parts, trace.spread, trace.jitter)
 
 
-def adam_train_step(spec: BoundSpec, state: State, batch: Batch, key: Array, rates: Rates) -> tuple[State, Epoch]:
+def _slopes(objective: Any, model: Model, nudge: Nudge) -> tuple[Model, tuple[Bound, Any], Slopes]:
+    (by_model, by_nudge), (parts, trace) = jax.grad(objective, argnums=(0, 1), has_aux=True)(model, nudge)
+    return by_model, (parts, trace), Slopes(trace.A, trace.f_mean, *by_nudge)
+
+
+def _adam_step(spec: BoundSpec, state: State, batch: Batch, key: Array, rates: Rates) -> tuple[State, Epoch]:
     """Adam on everything, q(v) included: the paper's way."""
 
     def objective(tree: tuple[Model, Root]) -> tuple[Scalar, tuple[Bound, Any]]:
@@ -151,38 +173,49 @@ def adam_train_step(spec: BoundSpec, state: State, batch: Batch, key: Array, rat
     slopes, (parts, trace) = jax.grad(objective, has_aux=True)((state.model, state.q))
     per_row = 1 / (batch.weight * len(batch.values))
     (model, q), adam = _adam((state.model, state.q), slopes, state.adam, rates.learning, per_row)
-    return State(model, q, None, adam, state.step + 1), Epoch(parts, trace.spread, trace.jitter)
-
-
-def batch_of(data: Data, rows: Int[Array, " B"], real: Bool[Array, " B"], n_batches: int) -> Batch:
-    """The rows of a batch; every batch stands for n_batches times its rows, so that their average is the bound."""
-    weight = jnp.asarray(n_batches, data.values.dtype)
-    return Batch(data.values[rows], data.seen[rows], rows, real, weight)
+    return State(model, q, None, None, adam), Epoch(parts, trace.spread, trace.jitter)
 
 
 @partial(jax.jit, static_argnames=("spec",))
-def run_epoch(
-    spec: BoundSpec,
-    state: State,
-    data: Data,
-    rows: Int[Array, "K B"],
-    real: Bool[Array, "K B"],
-    key: Key[Array, ""],
-    rates: Rates,
+def train_step(
+    spec: BoundSpec, state: State, batch: Batch, seed: Int[Array, ""], step: Int[Array, ""], rates: Rates
 ) -> tuple[State, Epoch]:
-    """One pass over all batches, compiled once per spec and shape."""
-    train_step = natural_train_step if isinstance(state.q, Natural) else adam_train_step
-    refresh = min(REFRESH, len(rows))
+    """One batch; compiled once per spec and shape. `step` is its number since training began."""
+    one_step = _natural_step if isinstance(state.q, Natural) else _adam_step
+    return one_step(spec, state, batch, jax.random.fold_in(jax.random.key(seed), step), rates)
 
-    def body(state: State, rows_real: tuple[Array, Array]) -> tuple[State, Epoch]:
-        if isinstance(state.q, Natural):
-            due = state.step % refresh == 0
-            state = state._replace(now=jax.lax.cond(due, posterior_of, lambda _: state.now, state.q))
-        batch = batch_of(data, *rows_real, len(rows))
-        return train_step(spec, state, batch, jax.random.fold_in(key, state.step), rates)
 
-    state, steps = jax.lax.scan(body, state, (rows, real))
-    return state, jax.tree.map(lambda leaf: leaf.mean(0), steps)
+@jax.jit
+def _refreshed(q: Natural, common: Common | None, log_scale: Float[Array, " P"]) -> Posterior:
+    own = posterior_of(q)
+    return own if common is None else with_common(own, common, jnp.exp(log_scale[len(q.lam) :]))
+
+
+def refresh(state: State) -> State:
+    """q(v) factorised anew."""
+    if not isinstance(state.q, Natural):
+        return state
+    return state._replace(now=_refreshed(state.q, state.common, state.model.gp.log_scale))
+
+
+def run_epoch(
+    spec: BoundSpec, state: State, epoch: Iterable[Batch], seed: int, first_step: int, rates: Rates
+) -> tuple[State, int, Epoch]:
+    """One pass over all batches; the number of the next step, and the parts averaged over the batches.
+
+    Steps are queued one behind the other, and only the averages come back to the host.
+    """
+    steps = []
+    for n, batch in enumerate(epoch):
+        if n % REFRESH == 0:
+            state = refresh(state)
+        state, step = train_step(spec, state, batch, np.int64(seed), np.int32(first_step + n), rates)
+        steps.append(step)
+    return state, first_step + len(steps), _average(steps)
+
+
+def _average(steps: list[Any]) -> Any:
+    return jax.tree.map(lambda *leaves: np.mean(leaves, axis=0), *jax.device_get(steps))
 
 
 @dataclass
@@ -224,11 +257,8 @@ class Plateau:
 def _rates(schedule: Schedule, n_done: int, factor: float, dtype: Any) -> Rates:
     """Adam warms up while the natural steps are cautious; after WARM epochs both are themselves."""
     warm = min(n_done / WARM, 1.0)
-    return Rates(
-        jnp.asarray(schedule.learning_rate * factor * warm, dtype),
-        jnp.asarray(schedule.natural_rate * factor, dtype),
-        jnp.asarray(1.0 - warm, dtype),
-    )
+    parts = (schedule.learning_rate * factor * warm, schedule.natural_rate * factor, 1.0 - warm)
+    return Rates(*(np.asarray(part, dtype) for part in parts))
 
 
 def train(
@@ -240,18 +270,14 @@ def train(
     on_epoch: Callable[[int, Epoch], None] | None = None,
 ) -> Trained:
     """Train until the plateau and its cooling are over. Same seed, machine and versions give the same bytes."""
-    n_rows = len(data.values)
-    state = start_state(model, len(model.gp.Z), schedule.optimizer)
+    state = start_state(spec, model, schedule.optimizer)
     plateau = Plateau(schedule, max(int(data.seen.sum()), 1))
     rng = np.random.default_rng([seed, 1])
-    key = jax.random.fold_in(jax.random.key(seed), 2)
     epochs: list[Epoch] = []
-    calm = 1.0
+    calm, n_steps = 1.0, 0
     while not plateau.finished:
-        rows, real = batches(n_rows, schedule.batch_size, rng)
         rates = _rates(schedule, len(epochs), calm * plateau.factor, data.values.dtype)
-        after, epoch = run_epoch(spec, state, data, jnp.asarray(rows), jnp.asarray(real), key, rates)
-        epoch = jax.tree.map(np.asarray, epoch)
+        after, next_step, epoch = run_epoch(spec, state, data.epoch(schedule.batch_size, rng), seed, n_steps, rates)
         if not np.isfinite(epoch.bound.total):  # forget this epoch and go on more calmly
             calm *= 0.3
             if calm < CALMEST:
@@ -260,47 +286,26 @@ def train(
                     "however small the steps; try dtype='float64', or check the columns for extreme values"
                 )
             continue
-        state = after
+        state, n_steps = after, next_step
         epochs.append(epoch)
         plateau.add(float(epoch.bound.total))
         if on_epoch is not None:
             on_epoch(len(epochs), epoch)
     stopped = "max_epochs" if len(epochs) >= schedule.max_epochs else "plateau"
-    q, final = _settle(spec, state, data, schedule, key)
+    q, final = _settle(spec, state, data, schedule, seed)
     return Trained(state.model, q, final, epochs, stopped)
 
 
-def _settle(
-    spec: BoundSpec, state: State, data: Data, schedule: Schedule, key: Key[Array, ""]
-) -> tuple[Posterior, Bound]:
-    """q(v) at its last refresh and the bound, by epochs that take no step: nothing new has to be compiled."""
-    still = Rates(*(jnp.zeros((), data.values.dtype) for _ in Rates._fields))
-    rows, real = (jnp.asarray(a) for a in batches(len(data.values), schedule.batch_size, np.random.default_rng(0)))
-    state = state._replace(step=jnp.zeros_like(state.step))
-    bounds = []
+def _settle(spec: BoundSpec, state: State, data: Data, schedule: Schedule, seed: int) -> tuple[Posterior, Bound]:
+    """q(v) factorised a last time, and the bound by steps of size zero: nothing new has to be compiled."""
+    still = Rates(*(np.zeros((), data.values.dtype) for _ in Rates._fields))
+    state = refresh(state)
+    bounds: list[Bound] = []
     for n in range(FINAL_DRAWS):
-        after, epoch = run_epoch(spec, state, data, rows, real, jax.random.fold_in(key, n), still)
-        bounds.append(epoch.bound)
-    q = posterior(state.q) if after.now is None else after.now
-    return q, jax.tree.map(lambda *parts: np.mean(parts, dtype=np.float64), *bounds)
-
-
-@partial(jax.jit, static_argnames=("spec",))
-def _evaluate_batch(spec: BoundSpec, model: Model, q: Posterior, batch: Batch, key: Array) -> Bound:
-    return bound(spec, model, q, batch, key)[0]
-
-
-def evaluate(
-    spec: BoundSpec, model: Model, q: Posterior, data: Data, batch_size: int, seed: int, n_draws: int = 4
-) -> Bound:
-    """The full-table bound at fixed parameters, averaged over batches, with more draws of x than training takes."""
-    rows, real = batches(len(data.values), batch_size, np.random.default_rng(seed))
-    key = jax.random.fold_in(jax.random.key(seed), 3)
-    spec = replace(spec, n_draws=n_draws)
-    parts = [
-        _evaluate_batch(
-            spec, model, q, batch_of(data, jnp.asarray(r), jnp.asarray(k), len(rows)), jax.random.fold_in(key, n)
-        )
-        for n, (r, k) in enumerate(zip(rows, real, strict=True))
-    ]
-    return jax.tree.map(lambda *leaves: np.mean(leaves), *parts)
+        epoch = data.epoch(schedule.batch_size, np.random.default_rng(n))
+        for batch in epoch:
+            step = np.int32(-1 - len(bounds))
+            bounds.append(train_step(spec, state, batch, np.int64(seed), step, still)[1].bound)
+    q = posterior_of_root(*state.q) if isinstance(state.q, Root) else state.now
+    assert q is not None
+    return each_its_own(q), _average(bounds)

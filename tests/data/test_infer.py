@@ -52,7 +52,7 @@ def test_two_values_are_bernoulli_with_the_yes_second(values, levels):
 
 def test_reasons_name_the_values_in_plain_words():
     assert guess(["yes", "no", "no"]).reason == "two values: no, yes"
-    assert guess(cycle(*range(10))).reason.startswith("whole numbers from 0 to 9, few and small")
+    assert guess(cycle(*range(10))).reason.startswith("whole numbers, 10 different ones, few and small")
 
 
 def test_an_ordered_category_of_two_keeps_its_order():
@@ -101,7 +101,7 @@ def test_a_long_tail_of_counts_is_still_poisson(rng):
 def test_whole_numbers_that_are_no_counts_are_gaussian(rng, low_high):
     column = guess(rng.integers(*low_high, N))
     assert column.kind == "gaussian"
-    assert column.reason.startswith("whole numbers from")
+    assert column.reason.startswith("whole numbers, ")
 
 
 def test_codes_that_are_not_counts_say_how_to_declare_them():

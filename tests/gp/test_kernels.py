@@ -43,6 +43,16 @@ def test_gram_is_the_plain_formula(name, rng):
     np.testing.assert_allclose(gram(kernel, jnp.asarray(x), jnp.asarray(z)), expected, rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.parametrize("part", ["rbf", "matern52"])
+def test_near_pairs_far_from_the_origin_keep_their_distance(part, rng):
+    """Distances come from one matrix product: what that loses must not be seen."""
+    x = 20 + rng.normal(size=(6, 3))
+    z = x + 1e-3 * rng.normal(size=(6, 3))
+    kernel = make_kernel(part, 3, 0.7)
+    lost = 1 - gram(kernel, jnp.asarray(x), jnp.asarray(z)).diagonal()
+    np.testing.assert_allclose(lost, 1 - plain(part, x, z, np.full(3, 0.7)).diagonal(), rtol=1e-5)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_gram_is_symmetric_and_positive_semidefinite(name, rng):
     kernel, x = random_kernel(name, rng), jnp.asarray(rng.normal(size=(20, 3)))

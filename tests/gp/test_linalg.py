@@ -1,4 +1,4 @@
-"""Packing, the block inverse and the jitter against dense NumPy."""
+"""Packing, the inverse root and the jitter against dense NumPy."""
 
 import jax
 import jax.numpy as jnp
@@ -6,14 +6,16 @@ import numpy as np
 import pytest
 
 from plurigp.gp import linalg
-from plurigp.gp.linalg import JITTER, JITTER_LIMIT
+from plurigp.gp.linalg import JITTER, JITTER_LIMIT, packed_eye
 
-cholesky, inverse_and_logdet, pack, pack_outer = (
-    jax.jit(function) for function in (linalg.cholesky, linalg.inverse_and_logdet, linalg.pack, linalg.pack_outer)
+cholesky, inverse_root, pack, pack_doubled, pack_outer = (
+    jax.jit(function)
+    for function in (linalg.cholesky, linalg.inverse_root, linalg.pack, linalg.pack_doubled, linalg.pack_outer)
 )
 unpack = jax.jit(linalg.unpack, static_argnums=1)
 
-SIZES = [1, 2, 7, 10, 11, 50, 53]  # around the edge of the packing's blocks
+SIZES = [1, 2, 7, 10, 11, 50, 53]
+B = 5
 
 
 def symmetric(rng: np.random.Generator, P: int, M: int) -> np.ndarray:
@@ -28,51 +30,118 @@ def precisions(rng: np.random.Generator, P: int, M: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("M", SIZES)
-def test_packed_product_is_the_quadratic_form(M, rng):
-    S, A = symmetric(rng, 4, M), rng.normal(size=(5, M))
-    packed = pack_outer(jnp.asarray(A)) @ pack(jnp.asarray(S)).T
-    np.testing.assert_allclose(packed, np.einsum("bi,pij,bj->bp", A, S, A), rtol=1e-10, atol=1e-9)
+def test_pack_is_the_lower_triangle_and_unpack_its_undoing(M, rng):
+    S = symmetric(rng, 4, M)
+    packed = pack(jnp.asarray(S))
+    assert packed.shape == (4, M * (M + 1) // 2)
+    np.testing.assert_array_equal(packed, S[:, *np.tril_indices(M)])
+    np.testing.assert_array_equal(unpack(packed, M), S)
 
 
 @pytest.mark.parametrize("M", SIZES)
-def test_packing_saves_about_half(M):
-    width = pack(jnp.zeros((1, M, M))).shape[1]
-    assert width == pack_outer(jnp.zeros((1, M))).shape[1]
-    assert M * (M + 1) / 2 <= width <= M * M
-    if M >= 50:
-        assert width <= 0.62 * M * M
+def test_packed_product_is_the_quadratic_form(M, rng):
+    S, A = symmetric(rng, 4, M), rng.normal(size=(M, B))
+    packed = pack_doubled(jnp.asarray(S)) @ pack_outer(jnp.asarray(A))
+    np.testing.assert_allclose(packed, np.einsum("ib,pij,jb->pb", A, S, A), rtol=1e-10, atol=1e-9)
+
+
+@pytest.mark.parametrize("M", SIZES)
+def test_pack_doubled_counts_what_lies_off_the_diagonal_twice(M, rng):
+    S = symmetric(rng, 4, M).astype(np.float32)
+    doubled = pack_doubled(jnp.asarray(S))
+    twice = 2 * S - S * np.eye(M, dtype=np.float32)
+    assert doubled.dtype == jnp.float32
+    np.testing.assert_array_equal(doubled, pack(jnp.asarray(twice)))
 
 
 @pytest.mark.parametrize("M", SIZES)
 def test_unpack_gives_weighted_sums_of_outer_products(M, rng):
-    A, weight = rng.normal(size=(5, M)), rng.normal(size=(5, 3))
-    dense = unpack(jnp.asarray(weight.T) @ pack_outer(jnp.asarray(A)), M)
-    np.testing.assert_allclose(dense, np.einsum("bp,bi,bj->pij", weight, A, A), rtol=1e-10, atol=1e-10)
+    A, weight = rng.normal(size=(M, B)), rng.normal(size=(B, 3))
+    dense = unpack(jnp.asarray(weight.T) @ pack_outer(jnp.asarray(A)).T, M)
+    np.testing.assert_allclose(dense, np.einsum("bp,ib,jb->pij", weight, A, A), rtol=1e-10, atol=1e-10)
     np.testing.assert_array_equal(dense, np.swapaxes(dense, 1, 2))
 
 
+def dense_outer(A: jax.Array) -> jax.Array:
+    """pack_outer by whole matrices, for autodiff to go through."""
+    return jnp.einsum("ib,jb->ijb", A, A)[np.tril_indices(len(A))]
+
+
 @pytest.mark.parametrize("M", SIZES)
-def test_inverse_and_logdet_are_numpys(M, rng):
+def test_pack_outer_has_the_value_and_the_slope_of_the_dense_form(M, rng):
+    A, slope = jnp.asarray(rng.normal(size=(M, B))), jnp.asarray(rng.normal(size=(M * (M + 1) // 2, B)))
+    pulled = [jax.jit(lambda A, s, f=f: (f(A), jax.vjp(f, A)[1](s)[0])) for f in (linalg.pack_outer, dense_outer)]
+    (ours, by_ours), (theirs, by_theirs) = (both(A, slope) for both in pulled)
+    np.testing.assert_array_equal(ours, theirs)
+    np.testing.assert_allclose(by_ours, by_theirs, rtol=1e-12, atol=1e-12)
+
+
+def test_pack_outer_slope_by_finite_differences(rng):
+    A, direction, weight = rng.normal(size=(7, B)), rng.normal(size=(7, B)), rng.normal(size=(28, B))
+    value = lambda A: (jnp.asarray(weight) * pack_outer(A)).sum()  # noqa: E731
+    up, down = (float(value(jnp.asarray(A + sign * 1e-6 * direction))) for sign in (1, -1))
+    slope = jax.grad(value)(jnp.asarray(A))
+    assert float((slope * direction).sum()) == pytest.approx((up - down) / 2e-6, rel=1e-7)
+
+
+@pytest.mark.parametrize("M", SIZES)
+def test_packed_eye_is_the_identity(M):
+    eye = packed_eye(M, np.float32)
+    assert eye.dtype == np.float32
+    np.testing.assert_array_equal(unpack(jnp.asarray(eye)[None], M)[0], np.eye(M))
+
+
+@pytest.mark.parametrize("M", SIZES)
+def test_inverse_root_and_logdet_are_numpys(M, rng):
     Lam = precisions(rng, 3, M)
-    S, logdet = inverse_and_logdet(jnp.asarray(Lam))
-    np.testing.assert_allclose(S, np.linalg.inv(Lam), rtol=1e-8, atol=1e-10)
+    R, logdet = inverse_root(jnp.asarray(Lam))
+    np.testing.assert_allclose(R.mT @ R, np.linalg.inv(Lam), rtol=1e-8, atol=1e-10)
     np.testing.assert_allclose(logdet, np.linalg.slogdet(Lam)[1], rtol=1e-10, atol=1e-12)
-    np.testing.assert_allclose(S, np.swapaxes(S, 1, 2), atol=1e-12)
+    np.testing.assert_array_equal(np.triu(R, 1), 0)
+
+
+def raised(Lam: np.ndarray) -> np.ndarray:
+    """Λ in float64, its diagonal raised by its own rounding as the source says."""
+    rounding = np.finfo(Lam.dtype).eps * np.trace(Lam.astype(float), axis1=1, axis2=2)
+    return Lam.astype(float) + rounding[:, None, None] * np.eye(Lam.shape[-1])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("decades", [0, 2, 4, 6, 8])
+def test_inverse_root_over_condition_numbers(decades, dtype, rng):
+    """To the rounding of R, not to Λ's condition number times it."""
+    U = np.linalg.qr(rng.normal(size=(3, 50, 50)))[0]
+    Lam = (U * np.logspace(0, decades, 50)) @ U.swapaxes(1, 2)
+    Lam = ((Lam + Lam.swapaxes(1, 2)) / 2).astype(dtype)
+    R, logdet = inverse_root(jnp.asarray(Lam))
+    assert (R.dtype, logdet.dtype) == (dtype, jnp.float64)
+    R, expected = np.asarray(R, float), np.linalg.inv(raised(Lam))
+    within = 1e-6 if dtype == np.float32 else 1e-8
+    for ours, theirs in zip(R.swapaxes(1, 2) @ R, expected, strict=True):
+        assert np.linalg.norm(ours - theirs, 2) < within * np.linalg.norm(theirs, 2)
+    np.testing.assert_allclose(logdet, np.linalg.slogdet(raised(Lam))[1], rtol=1e-8, atol=1e-8)
+
+
+def test_a_precision_along_one_direction_stays_positive_definite(rng):
+    """I + 10⁸ u uᵀ, spread over all inducing points and rounded to float32."""
+    u = rng.normal(size=(20, 50, 1))
+    u /= np.linalg.norm(u, axis=1, keepdims=True)
+    Lam = (np.eye(50) + 1e8 * u @ u.swapaxes(1, 2)).astype(np.float32)
+    R, logdet = inverse_root(jnp.asarray(Lam))
+    assert np.isfinite(R).all()
+    assert np.isfinite(logdet).all()
 
 
 def test_inverse_of_a_float32_precision_over_eight_decades(rng):
     """What many confident rows give: still positive definite, still the inverse."""
     A = rng.normal(size=(2, 50, 50)) * np.logspace(0, 4, 50)[:, None]
     Lam = (np.eye(50) + A @ A.swapaxes(1, 2)).astype(np.float32)
-    S, logdet = inverse_and_logdet(jnp.asarray(Lam))
-    assert S.dtype == jnp.float64
-    assert np.isfinite(logdet).all()
-    raised = Lam.astype(float) + np.finfo(np.float32).eps * np.diagonal(Lam, axis1=1, axis2=2).max(1)[
-        :, None, None
-    ] * np.eye(50)
-    for ours, theirs in zip(np.asarray(S), raised, strict=True):
-        np.linalg.cholesky(ours)
-        np.testing.assert_allclose(ours @ theirs, np.eye(50), atol=1e-6)
+    R, logdet = inverse_root(jnp.asarray(Lam))
+    assert R.dtype == jnp.float32
+    np.testing.assert_allclose(logdet, np.linalg.slogdet(raised(Lam))[1], rtol=1e-10)
+    for root, inverse in zip(np.asarray(R, float), np.linalg.inv(raised(Lam)), strict=True):
+        np.linalg.cholesky(root.T @ root)
+        np.testing.assert_allclose(root.T @ root, inverse, atol=1e-6 * np.abs(inverse).max())
 
 
 def test_cholesky_takes_the_first_jitter_where_it_can(rng):

@@ -8,11 +8,11 @@ import pytest
 
 from plurigp.gp import kernels, sparse
 from plurigp.gp.kernels import make_kernel
-from plurigp.gp.linalg import JITTER, pack
-from plurigp.gp.sparse import Natural, Posterior, SparseGP, prior
+from plurigp.gp.linalg import JITTER, pack, pack_doubled, unpack
+from plurigp.gp.sparse import Common, Natural, Posterior, Slopes, SparseGP, common_prior, prior
 
 # Compiled whole: op by op, each test would compile dozens of small programs.
-features, moments, kl_u, natural_step, posterior_of, posterior_of_root = (
+features, moments, kl_u, natural_step, posterior_of, posterior_of_root, common_step, with_common, each_its_own = (
     jax.jit(function)
     for function in (
         sparse.features,
@@ -21,6 +21,9 @@ features, moments, kl_u, natural_step, posterior_of, posterior_of_root = (
         sparse.natural_step,
         sparse.posterior_of,
         sparse.posterior_of_root,
+        sparse.common_step,
+        sparse.with_common,
+        sparse.each_its_own,
     )
 )
 diagonal, gram = jax.jit(kernels.diagonal), jax.jit(kernels.gram)
@@ -41,11 +44,15 @@ def make_gp(rng: np.random.Generator, kernel: str = "rbf", n_inducing: int = M, 
 
 def random_natural(rng: np.random.Generator) -> Natural:
     A = rng.normal(size=(P, M, M))
-    return Natural(jnp.asarray(rng.normal(size=(P, M))), jnp.asarray(np.eye(M) + A @ A.swapaxes(1, 2)))
+    return Natural(jnp.asarray(rng.normal(size=(P, M))), pack(jnp.asarray(np.eye(M) + A @ A.swapaxes(1, 2))))
+
+
+def precision(natural: Natural) -> np.ndarray:
+    return np.asarray(unpack(natural.Lam, natural.lam.shape[1]))
 
 
 def dense(natural: Natural) -> tuple[np.ndarray, np.ndarray]:
-    S = np.linalg.inv(np.asarray(natural.Lam))
+    S = np.linalg.inv(precision(natural))
     return np.einsum("pij,pj->pi", S, natural.lam), S
 
 
@@ -93,7 +100,7 @@ def test_natural_parameters_round_trip(rng):
     m, S = dense(natural)
     q = posterior_of(natural)
     np.testing.assert_allclose(q.m, m, rtol=1e-8)
-    np.testing.assert_allclose(q.S, pack(jnp.asarray(S)), rtol=1e-8, atol=1e-12)
+    np.testing.assert_allclose(q.S, pack_doubled(jnp.asarray(S)), rtol=1e-8, atol=1e-12)
     np.testing.assert_allclose(q.trace, np.trace(S, axis1=1, axis2=2), rtol=1e-10)
     np.testing.assert_allclose(q.logdet, np.linalg.slogdet(S)[1], rtol=1e-9)
 
@@ -105,7 +112,7 @@ def test_the_root_form_is_the_same_posterior(rng):
     q = posterior_of_root(m, jnp.asarray(root))
     L = np.tril(root, -1) + np.stack([np.diag(np.exp(np.diag(r))) for r in root])
     S = L @ L.swapaxes(1, 2)
-    np.testing.assert_allclose(q.S, pack(jnp.asarray(S)), rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(q.S, pack_doubled(jnp.asarray(S)), rtol=1e-12, atol=1e-14)
     np.testing.assert_allclose(q.trace, np.trace(S, axis1=1, axis2=2), rtol=1e-12)
     np.testing.assert_allclose(q.logdet, np.linalg.slogdet(S)[1], rtol=1e-10)
     other = posterior_of_root(m, jnp.asarray(root + np.triu(np.ones((M, M)), 1)))
@@ -164,7 +171,7 @@ def test_one_full_step_is_exact_sparse_regression(start, rng):
     q = prior(P, M, FLOAT64) if start == "prior" else random_natural(rng)
     rows = features(gp, x)
     f_mean, f_var = moments(gp, posterior_of(q), rows)
-    stepped = natural_step(gp, q, rows.A, f_mean, *gaussian_slopes(y, f_mean, f_var, noise_var), *EXACT)
+    stepped = natural_step(gp, q, Slopes(rows.A, f_mean, *gaussian_slopes(y, f_mean, f_var, noise_var)), *EXACT)
     m, S = dense(stepped)
     Lz = np.linalg.cholesky(inducing_covariance(gp))
     for p in range(P):
@@ -180,7 +187,7 @@ def test_with_an_inducing_point_at_every_row_it_is_gp_regression(rng):
     x, noise_var, y = gp.Z, 0.2, rng.normal(size=(12, P))
     q, rows = prior(P, 12, FLOAT64), features(gp, x)
     f_mean, f_var = moments(gp, posterior_of(q), rows)
-    q = natural_step(gp, q, rows.A, f_mean, *gaussian_slopes(y, f_mean, f_var, noise_var), *EXACT)
+    q = natural_step(gp, q, Slopes(rows.A, f_mean, *gaussian_slopes(y, f_mean, f_var, noise_var)), *EXACT)
     new = jnp.asarray(rng.normal(size=(5, Q)))
     ours = moments(gp, posterior_of(q), features(gp, new))
     Kxx, Knx = np.asarray(gram(gp.kernel, x, x)), np.asarray(gram(gp.kernel, new, x))
@@ -234,7 +241,7 @@ def test_the_fixed_point_has_no_slope_left(family, rng):
     def step(q):
         f_mean, f_var = moments(gp, posterior_of(q), rows)
         slopes = jax.grad(cells, argnums=(0, 1))(f_mean, f_var)
-        return natural_step(gp, q, rows.A, f_mean, *slopes, jnp.asarray(0.5), NO_CAUTION)
+        return natural_step(gp, q, Slopes(rows.A, f_mean, *slopes), jnp.asarray(0.5), NO_CAUTION)
 
     for _ in range(80):
         q = step(q)
@@ -247,10 +254,10 @@ def test_the_fixed_point_has_no_slope_left(family, rng):
 
 
 def test_a_step_is_a_mixture_of_old_and_new(rng):
-    gp, q, A = make_gp(rng), random_natural(rng), jnp.asarray(rng.normal(size=(B, M)))
-    slopes = [jnp.asarray(rng.normal(size=(B, P))), -jnp.asarray(rng.uniform(size=(B, P)))]
-    f_mean = jnp.asarray(rng.normal(size=(B, P)))
-    step = lambda rho: natural_step(gp, q, A, f_mean, *slopes, jnp.asarray(rho), NO_CAUTION)  # noqa: E731
+    gp, q, A = make_gp(rng), random_natural(rng), jnp.asarray(rng.normal(size=(M, B)))
+    f_mean, by_mean = (jnp.asarray(rng.normal(size=(B, P))) for _ in range(2))
+    slopes = Slopes(A, f_mean, by_mean, -jnp.asarray(rng.uniform(size=(B, P))))
+    step = lambda rho: natural_step(gp, q, slopes, jnp.asarray(rho), NO_CAUTION)  # noqa: E731
     for part, old, new in zip(step(0.25), q, step(1.0), strict=True):
         np.testing.assert_allclose(part, 0.75 * old + 0.25 * new, rtol=1e-12, atol=1e-12)
     jax.tree.map(np.testing.assert_array_equal, step(0.0), q)
@@ -261,11 +268,11 @@ def test_precision_stays_positive_definite_whatever_the_slopes(rng):
     gp, q = make_gp(rng), random_natural(rng)
     for rho in (0.3, 1.0):
         for _ in range(20):
-            A = jnp.asarray(rng.normal(size=(B, M)))
-            slopes = [jnp.asarray(50 * rng.normal(size=(B, P))) for _ in range(2)]
-            stepped = natural_step(gp, q, A, jnp.zeros((B, P)), *slopes, jnp.asarray(rho), NO_CAUTION)
-            floor = (1 - rho) * np.linalg.eigvalsh(q.Lam).min(1) + rho
-            assert (np.linalg.eigvalsh(stepped.Lam).min(1) > floor * (1 - 1e-9)).all()
+            A = jnp.asarray(rng.normal(size=(M, B)))
+            by_mean, by_var = (jnp.asarray(50 * rng.normal(size=(B, P))) for _ in range(2))
+            stepped = natural_step(gp, q, Slopes(A, jnp.zeros((B, P)), by_mean, by_var), jnp.asarray(rho), NO_CAUTION)
+            floor = (1 - rho) * np.linalg.eigvalsh(precision(q)).min(1) + rho
+            assert (np.linalg.eigvalsh(precision(stepped)).min(1) > floor * (1 - 1e-9)).all()
             q = stepped if rho < 1 else q
 
 
@@ -276,10 +283,10 @@ def test_caution_limits_what_one_cell_can_ask_for(rng):
     q, x = prior(P, M, FLOAT64), jnp.asarray(rng.normal(size=(1, Q)))
     rows = features(gp, x)
     f_mean, _ = moments(gp, posterior_of(q), rows)
-    by_mean, by_var = jnp.array([[1e3, -1e5, 2.0]]), jnp.full((1, P), -1e-3)
+    slopes = Slopes(rows.A, f_mean, jnp.array([[1e3, -1e5, 2.0]]), jnp.full((1, P), -1e-3))
     moved = {}
     for caution in (0.0, 1.0, 4.0):
-        step = natural_step(gp, q, rows.A, f_mean, by_mean, by_var, jnp.asarray(1.0), jnp.asarray(caution))
+        step = natural_step(gp, q, slopes, jnp.asarray(1.0), jnp.asarray(caution))
         moved[caution] = np.abs(moments(gp, posterior_of(step), rows)[0] - f_mean)[0]
     assert (moved[1.0] <= 1 + 1e-9).all()
     assert (moved[4.0] <= 0.25 + 1e-9).all()
@@ -287,22 +294,170 @@ def test_caution_limits_what_one_cell_can_ask_for(rng):
 
 
 def test_the_prior_as_mean_and_covariance():
-    q = prior(P, M, FLOAT64)
-    jax.tree.map(
-        lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9), sparse.prior_posterior(q), posterior_of(q)
-    )
+    q = posterior_of(prior(P, M, FLOAT64))
+    eye = pack_doubled(jnp.broadcast_to(jnp.eye(M), (P, M, M)))
+    expected = Posterior(jnp.zeros((P, M)), eye, jnp.full(P, float(M)), jnp.zeros(P))
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9), q, expected)
 
 
 def test_rows_without_slope_do_nothing(rng):
     """A padded or empty row: zero slopes, whatever its A."""
-    gp, q, A = make_gp(rng), random_natural(rng), rng.normal(size=(B, M))
+    gp, q, A = make_gp(rng), random_natural(rng), rng.normal(size=(M, B))
     by_mean, by_var, f_mean = (rng.normal(size=(B, P)) for _ in range(3))
     by_mean[-2:], by_var[-2:] = 0, 0
-    arrays = [jnp.asarray(a) for a in (A, f_mean, by_mean, by_var)]
-    kept = natural_step(gp, q, *arrays, jnp.asarray(0.5), NO_CAUTION)
-    A[-2:], f_mean[-2:] = 1e3, -7.0
-    other = natural_step(gp, q, jnp.asarray(A), jnp.asarray(f_mean), *arrays[2:], jnp.asarray(0.5), NO_CAUTION)
+    slopes = Slopes(*(jnp.asarray(a) for a in (A, f_mean, by_mean, by_var)))
+    kept = natural_step(gp, q, slopes, jnp.asarray(0.5), NO_CAUTION)
+    A[:, -2:], f_mean[-2:] = 1e3, -7.0
+    slopes = slopes._replace(A=jnp.asarray(A), f_mean=jnp.asarray(f_mean))
+    other = natural_step(gp, q, slopes, jnp.asarray(0.5), NO_CAUTION)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12), kept, other)
+
+
+def test_a_step_is_for_the_first_functions_alone(rng):
+    """Slopes hold all functions, q perhaps only the first of them: they move as they would together."""
+    gp, q, A = make_gp(rng), random_natural(rng), jnp.asarray(rng.normal(size=(M, B)))
+    slopes = Slopes(A, *(jnp.asarray(rng.normal(size=(B, P))) for _ in range(3)))
+    together = natural_step(gp, q, slopes, jnp.asarray(0.5), NO_CAUTION)
+    first = natural_step(gp, jax.tree.map(lambda part: part[:2], q), slopes, jnp.asarray(0.5), NO_CAUTION)
+    for ours, theirs in zip(first, together, strict=True):
+        np.testing.assert_allclose(ours, theirs[:2], rtol=1e-12)
+
+
+# --- functions that share a basis ---
+
+NOISE_VAR = np.array([0.3, 0.05, 1.2])
+WEIGHT = np.full(20, 3.0)  # three batches
+
+
+class Regression:
+    """Gaussian columns without gaps; the first n_own functions keep a q(v) of their own, the rest share a basis."""
+
+    def __init__(self, rng: np.random.Generator, n_own: int, weight: np.ndarray = WEIGHT):
+        self.n_own, self.weight, self.noise_var = n_own, weight, NOISE_VAR
+        self.gp = make_gp(rng)
+        self.x, self.y = jnp.asarray(rng.normal(size=(20, Q))), jnp.asarray(rng.normal(size=(20, P)))
+        self.rows = features(self.gp, self.x)
+        self.own = jax.tree.map(lambda part: part[:n_own], random_natural(rng))
+
+    @property
+    def scale(self) -> jax.Array:
+        return jnp.exp(self.gp.log_scale[self.n_own :])
+
+    def slopes(self, q: Posterior) -> Slopes:
+        """∂/∂f of the weighted Σ E[log N(y; f, σ²)]."""
+        f_mean, f_var = moments(self.gp, q, self.rows)
+        by_mean, by_var = gaussian_slopes(self.y, f_mean, f_var, self.noise_var)
+        return Slopes(self.rows.A, f_mean, by_mean * self.weight[:, None], by_var * self.weight[:, None])
+
+    def posterior(self, common: Common) -> Posterior:
+        return with_common(posterior_of(self.own), common, self.scale)
+
+    def step(self, common: Common, rho: float = 1.0) -> Common:
+        return common_step(self.gp, common, self.slopes(self.posterior(common)), self.weight, jnp.asarray(rho))
+
+
+def start(n: int) -> Common:
+    return jax.tree.map(jnp.asarray, common_prior(n, M, FLOAT64))
+
+
+def close(ours: object, theirs: object, within: float) -> None:
+    """Two trees of arrays, leaf by leaf."""
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=within, atol=within), ours, theirs)
+
+
+@pytest.mark.parametrize("n_own", [0, 1])
+def test_before_any_step_the_shared_functions_are_at_the_prior(n_own, rng):
+    case = Regression(rng, n_own)
+    q = each_its_own(case.posterior(start(P - n_own)))
+    close(jax.tree.map(lambda part: part[n_own:], q), posterior_of(prior(P - n_own, M, FLOAT64)), 1e-12)
+
+
+@pytest.mark.parametrize("n_own", [0, 1])
+def test_one_full_shared_step_is_exact_sparse_regression(n_own, rng):
+    case = Regression(rng, n_own)
+    q = each_its_own(case.posterior(case.step(start(P - n_own))))
+    S = np.asarray(unpack(q.S, M))
+    S = np.where(np.eye(M, dtype=bool), S, S / 2)  # packed with what lies off the diagonal doubled
+    Lz = np.linalg.cholesky(inducing_covariance(case.gp))
+    for p in range(n_own, P):
+        s = float(np.exp(case.gp.log_scale[p]))
+        mu, Sigma = titsias(case.gp, case.x, np.asarray(case.y[:, p]), float(NOISE_VAR[p]) / 3, p)  # rows count thrice
+        np.testing.assert_allclose(s * Lz @ q.m[p], mu, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(s**2 * Lz @ S[p] @ Lz.T, Sigma, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("n_own", [0, 1])
+def test_a_full_shared_step_is_everyones_own_step(n_own, rng):
+    """natural_step and posterior_of for the same rows: m, S, trace, log det, kl_u and moments."""
+    case, at_prior = Regression(rng, n_own), prior(P, M, FLOAT64)
+    separate = natural_step(case.gp, at_prior, case.slopes(posterior_of(at_prior)), *EXACT)
+    case.own = Natural(*(part[:n_own] for part in separate))
+    q, theirs = case.posterior(case.step(start(P - n_own))), posterior_of(separate)
+    close(each_its_own(q), theirs, 1e-6)
+    close(kl_u(q), kl_u(theirs), 1e-6)
+    new = features(case.gp, jnp.asarray(rng.normal(size=(B, Q))))
+    close(moments(case.gp, q, new), moments(case.gp, theirs, new), 1e-6)
+
+
+def test_shared_steps_forget_where_they_began(rng):
+    """Averages over steps: part by part a mixture of old and new, and many half steps reach the full one."""
+    case = Regression(rng, 1)
+    old = case.step(start(2))
+    case.y = case.y + 1
+    new, quarter, still = (case.step(old, rho) for rho in (1.0, 0.25, 0.0))
+    for part, a, b in zip(quarter[:2], old, new, strict=False):
+        np.testing.assert_allclose(part, 0.75 * a + 0.25 * b, rtol=1e-9, atol=1e-9)
+    close(still[:2], old[:2], 1e-12)
+    common = old
+    for _ in range(40):
+        common = case.step(common, 0.5)
+    close(common, new, 1e-9)
+
+
+def test_shared_functions_follow_noise_and_scale_at_once(rng):
+    """The averages are free of both: with another noise or scale, the same averages give that regression."""
+    case = Regression(rng, 1)
+    common = case.step(start(2))
+    case.gp, case.noise_var = eqx.tree_at(lambda g: g.log_scale, case.gp, case.gp.log_scale + 0.4), 2 * NOISE_VAR
+    fresh = case.step(start(2))
+    close(common[:2], fresh[:2], 1e-9)
+    np.testing.assert_allclose(common.beta, 1 / NOISE_VAR[1:], rtol=1e-12)
+    np.testing.assert_allclose(fresh.beta, 0.5 / NOISE_VAR[1:], rtol=1e-12)
+
+
+def test_rows_without_weight_have_no_influence_on_shared_functions(rng):
+    """Padding: whatever its position and value."""
+    case = Regression(rng, 1, np.where(np.arange(20) < 17, WEIGHT, 0))
+    common = case.step(start(2))
+    case.y = case.y.at[-3:].set(1e3)
+    case.rows = features(case.gp, case.x.at[-3:].set(0.1))
+    close(case.step(start(2)), common, 1e-12)
+    case.weight = WEIGHT
+    assert np.abs(case.step(start(2)).targets - common.targets).max() > 1  # the test can fail
+
+
+@pytest.mark.parametrize("n_own", [0, 1])
+def test_writing_out_every_function_changes_nothing(n_own, rng):
+    case = Regression(rng, n_own)
+    q = case.posterior(case.step(start(P - n_own), 0.7))
+    written = each_its_own(q)
+    assert (q.S.shape[0], written.S.shape[0]) == (n_own, P)
+    assert written.common is None
+    new = features(case.gp, jnp.asarray(rng.normal(size=(B, Q))))
+    close(moments(case.gp, written, new), moments(case.gp, q, new), 1e-9)
+    assert float(kl_u(written)) == float(kl_u(q))
+    close(each_its_own(written), written, 0)
+
+
+def test_shared_functions_in_float32_are_those_in_float64(rng):
+    """Four decades of precision, as many confident rows give."""
+    case = Regression(rng, 1, np.full(20, 1e3))
+    common, own = case.step(start(2)), posterior_of(case.own)
+    narrow = lambda tree: jax.tree.map(lambda leaf: leaf.astype(jnp.float32), tree)  # noqa: E731
+    wide, ours = case.posterior(common), with_common(narrow(own), narrow(common), narrow(case.scale))
+    for a, b in zip(jax.tree.leaves(each_its_own(ours)), jax.tree.leaves(each_its_own(wide)), strict=True):
+        assert a.dtype == jnp.float32
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5 * np.abs(b).max())
 
 
 def test_the_variance_left_by_the_inducing_points_is_never_negative(rng):

@@ -1,5 +1,6 @@
 """The two softmax integrals against brute force, against an exact one-dimensional form, and under padding."""
 
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 from scipy.special import expit, logsumexp, softmax
 
+from plurigp.likelihoods import rules
 from plurigp.likelihoods.rules import expected_logsumexp, expected_softmax
 
 N_DRAWS, CHUNK = 2_000_000, 100_000
@@ -195,3 +197,23 @@ def test_cells_side_by_side_are_the_same_cells(rng):
             one = _integrals(mean[:, i, j], var[:, i, j], level[:, i, j])
             assert float(value[i, j]) == pytest.approx(float(one[0]), abs=1e-12)
             np.testing.assert_allclose(probability[:, i, j], one[3], atol=1e-12)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.03, 0.5], ids=["none wide", "few wide", "many wide"])
+def test_each_cell_takes_its_own_grid(rng, share):
+    """Whatever its neighbours: narrow cells agree with the fine grid to 1e-5, wide ones are the fine grid's."""
+    n, K = 200, 5
+    mean, var = rng.normal(size=(K, n)), rng.uniform(0.01, 1.0, (K, n))
+    wide = rng.random(n) < share
+    var[:, wide] = rng.uniform(1.5, 6.0, (K, wide.sum()))
+    level = np.ones((K, n), bool)
+    together = jax.jit(rules.lse_and_gradient)(mean, var, level)
+    fine = jax.jit(partial(rules._lse_and_gradient, grid=rules.FINE))(mean, var, level)
+    coarse = jax.jit(partial(rules._lse_and_gradient, grid=rules.COARSE))(mean, var, level)
+    for ours, best, quick in zip(together, fine, coarse, strict=True):
+        np.testing.assert_allclose(ours[..., wide], best[..., wide], rtol=1e-12, atol=1e-14)
+        np.testing.assert_allclose(ours[..., ~wide], quick[..., ~wide], rtol=1e-12, atol=1e-14)
+        np.testing.assert_allclose(ours, best, atol=3e-5)
+    probability = jax.jit(rules.expected_softmax)(mean, var, level)
+    best = jax.jit(partial(rules._expected_softmax, grid=rules.FINE))(mean, var, level)
+    np.testing.assert_allclose(probability, best, atol=1e-5)

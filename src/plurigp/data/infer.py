@@ -22,7 +22,7 @@ from plurigp.data.frames import to_frame
 from plurigp.data.kinds import read_column, settled
 from plurigp.data.levels import two_levels
 from plurigp.data.schema import Schema, changed, check_names, declaration, load_schema, trials_aside
-from plurigp.data.wording import amount, bare, file_name, listing, show
+from plurigp.data.wording import bare, file_name, listing, show
 from plurigp.types import DataError
 
 MOST_LEVELS = 50  # more than this many levels are not one categorical column unless declared so
@@ -164,24 +164,24 @@ def _stray_text(cells: Cells) -> str:
 def _guess_numbers(name: str, numbers: np.ndarray, n_values: int, n_rows: int) -> tuple[str, str]:
     """Ids, counts, proportions or plain numbers; `numbers` are the observed ones in row order."""
     low, high = float(numbers.min()), float(numbers.max())
-    span = f"from {amount(low)} to {amount(high)}"
+    some = f"{n_values} different ones"  # never the smallest or largest: those are cells, and reasons are kept
     whole = bool((numbers == np.floor(numbers)).all())
     if whole and _is_id(name, numbers, n_values, n_rows):
         return ASIDE, "ids: whole numbers that only name the row"
     if whole:
         codes = '; if they are codes, declare it "categorical"' if n_values <= 10 or _names_ids(name) else ""
         if _is_count(numbers, low, high):
-            return "poisson", f"whole numbers {span}, {'few and small' if n_values <= 10 else 'like counts'}{codes}"
+            return "poisson", f"whole numbers, {some}, {'few and small' if n_values <= 10 else 'like counts'}{codes}"
         if _is_lognormal(numbers, low) and not codes:
-            return "lognormal", f"positive whole numbers {span} with a long right tail"
-        return "gaussian", f"whole numbers {span}{codes or _tail(numbers, low)}"
+            return "lognormal", f"positive whole numbers with a long right tail, {some}"
+        return "gaussian", f"whole numbers, {some}{codes or _tail(numbers, low)}"
     if low >= 0 and high <= 1 and n_values >= min(10, len(numbers)):
-        return "beta", f"numbers between 0 and 1, {n_values} different ones"
+        return "beta", f"numbers between 0 and 1, {some}"
     hint = "; if they are percent, declare it beta with bounds = [0, 100]"
     percent = hint if _PERCENT_NAME.search(name) and low >= 0 and high <= 100 else ""
     if _is_lognormal(numbers, low) and not percent:
-        return "lognormal", f"positive numbers {span} with a long right tail"
-    return "gaussian", f"numbers {span}{percent or _tail(numbers, low)}"
+        return "lognormal", f"positive numbers with a long right tail, {some}"
+    return "gaussian", f"numbers, {some}{percent or _tail(numbers, low)}"
 
 
 def _is_id(name: str, numbers: np.ndarray, n_values: int, n_rows: int) -> bool:

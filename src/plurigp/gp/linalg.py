@@ -1,16 +1,17 @@
 """The only jitter, the only Cholesky, and the packing of symmetric matrices for the big product."""
 
-from typing import NamedTuple
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Float
 
 from plurigp.arrays import Array, Scalar
 
 JITTER = 1e-6  # first try, relative to the mean of the diagonal
 JITTER_LIMIT = 1e-2
-BLOCK = 10  # edge of the blocks in which a symmetric matrix is packed
 
 
 class Factor(NamedTuple):
@@ -33,83 +34,94 @@ def cholesky(K: Float[Array, "M M"]) -> Factor:
     return Factor(jnp.linalg.cholesky(K + jitter * eye), jitter)
 
 
-def inverse_and_logdet(Lam: Float[Array, "P M M"]) -> tuple[Float[Array, "P M M"], Float[Array, " P"]]:
-    """S = Λ⁻¹ and log det Λ for every function, in float64.
+class Root(NamedTuple):
+    """R with Λ⁻¹ = Rᵀ R, and log det Λ."""
 
-    The diagonal is raised by the rounding of a float32 Λ, so that a precision of 10⁸ stays positive definite.
+    R: Float[Array, "P M M"]
+    logdet: Float[Array, " P"]
+
+
+def inverse_root(Lam: Float[Array, "P M M"]) -> Root:
+    """R = L⁻¹ with L Lᵀ = Λ, for every function.
+
+    Only the factorisation needs float64, since it meets Λ's whole condition number; R meets its square root.
+    The diagonal is raised by the rounding of a float32 Λ, so that a precision of 10⁸ stays positive definite even
+    when it lies along a single direction.
     """
-    n, m = len(Lam), Lam.shape[-1]
-    padded = -(-m // BLOCK) * BLOCK
-    X = jnp.zeros((n, padded, padded), jnp.float64).at[:, :m, :m].set(Lam.astype(jnp.float64))
-    rounding = jnp.finfo(Lam.dtype).eps * jnp.diagonal(X, axis1=1, axis2=2).max(1)
-    X = X + jnp.where(jnp.arange(padded) < m, rounding[:, None], 1.0)[:, :, None] * jnp.eye(padded)
-    S, logdet = _sweep_inverse(X, BLOCK)
-    return S[:, :m, :m], logdet
+    wide = jnp.asarray(Lam, jnp.float64)
+    rounding = jnp.finfo(Lam.dtype).eps * jnp.trace(wide, axis1=1, axis2=2)
+    eye = jnp.eye(Lam.shape[-1])
+    L = jax.lax.linalg.cholesky(wide + rounding[:, None, None] * eye, symmetrize_input=False)
+    right = jnp.broadcast_to(eye.astype(Lam.dtype), Lam.shape)
+    R = jax.lax.linalg.triangular_solve(L.astype(Lam.dtype), right, left_side=True, lower=True)
+    return Root(R, 2 * jnp.log(jnp.diagonal(L, axis1=1, axis2=2)).sum(1))
 
 
-def _sweep_inverse(X: Float[Array, "P m m"], block: int) -> tuple[Float[Array, "P m m"], Float[Array, " P"]]:
-    """Sweep one block of rows after the other; after the last sweep X is minus the inverse.
-
-    With D the pivot block, C its columns outside it and G = C D⁻¹, a sweep puts X − G Cᵀ outside, G beside and −D⁻¹
-    in the pivot, each written where it belongs: reaching them by cancellation loses all digits at a condition number
-    of 10⁴. D itself is inverted row by row. Plain products: batched LAPACK calls fight XLA's own threads and are far
-    slower.
-    """
-    m = X.shape[-1]
-
-    def sweep(k: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
-        X, logdet = carry
-        columns = jax.lax.dynamic_slice_in_dim(X, k * block, block, axis=2)
-        pivot = jax.lax.dynamic_slice_in_dim(columns, k * block, block, axis=1)
-        D_inv, D_logdet = _sweep_inverse(pivot, 1) if block > 1 else (1 / pivot, jnp.log(pivot[:, 0, 0]))
-        E = (jnp.arange(m)[:, None] == k * block + jnp.arange(block)).astype(X.dtype)
-        inside = jnp.arange(m) // block == k
-        C = jnp.where(inside[:, None], 0, columns)
-        G = jnp.matmul(C, D_inv)
-        outside = jnp.where(inside[:, None] | inside, 0, X - jnp.matmul(G, C.mT))
-        return outside + G @ E.T + E @ G.mT - E @ D_inv @ E.T, logdet + D_logdet
-
-    X, logdet = jax.lax.fori_loop(0, m // block, sweep, (X, jnp.zeros(len(X), X.dtype)))
-    return -X, logdet
+# --- symmetric matrices as the rows of their lower triangle: half the work in the three big products ---
 
 
-def _edges(m: int) -> list[tuple[int, int]]:
-    return [(i, min(i + BLOCK, m)) for i in range(0, m, BLOCK)]
+class _Places(NamedTuple):
+    """Row i and column j of every packed entry [T]; where each entry of the full matrix [M M] is packed."""
+
+    i: np.ndarray
+    j: np.ndarray
+    full: np.ndarray
 
 
-def _pairs(m: int) -> list[tuple[tuple[int, int], tuple[int, int]]]:
-    edges = _edges(m)
-    return [(edges[i], edges[j]) for i in range(len(edges)) for j in range(i + 1)]
+@lru_cache
+def _places(m: int) -> _Places:
+    i, j = np.tril_indices(m)
+    full = np.empty((m, m), np.int32)
+    full[i, j] = full[j, i] = np.arange(len(i))
+    return _Places(i.astype(np.int32), j.astype(np.int32), full)
 
 
 def pack(S: Float[Array, "P M M"]) -> Float[Array, "P T"]:
-    """The lower blocks of every symmetric matrix, flat: about half the entries."""
-    n = len(S)
-    return jnp.concatenate([S[:, slice(*i), slice(*j)].reshape(n, -1) for i, j in _pairs(S.shape[-1])], 1)
-
-
-def pack_outer(A: Float[Array, "B M"]) -> Float[Array, "B T"]:
-    """A Aᵀ of every row, packed; off-diagonal blocks doubled, so pack_outer(A) · pack(S) = Aᵀ S A."""
-    n, m = A.shape
-    return jnp.concatenate(
-        [
-            ((1.0 if i == j else 2.0) * A[:, slice(*i), None] * A[:, None, slice(*j)]).reshape(n, -1)
-            for i, j in _pairs(m)
-        ],
-        1,
-    )
+    """The lower triangle of every symmetric matrix, T = M (M + 1) / 2."""
+    m = S.shape[-1]
+    i, j, _ = _places(m)
+    return S.reshape(len(S), m * m)[:, i * m + j]
 
 
 def unpack(flat: Float[Array, "P T"], m: int) -> Float[Array, "P M M"]:
-    """Symmetric matrices from sums of `pack_outer` rows: what it doubled is halved."""
-    edges = _edges(m)
-    block: dict[tuple[int, int], Array] = {}
-    at = 0
-    for i, j in _pairs(m):
-        rows, columns = i[1] - i[0], j[1] - j[0]
-        part = flat[:, at : at + rows * columns].reshape(-1, rows, columns)
-        block[i[0], j[0]] = part if i == j else 0.5 * part
-        if i != j:
-            block[j[0], i[0]] = 0.5 * part.mT
-        at += rows * columns
-    return jnp.concatenate([jnp.concatenate([block[i[0], j[0]] for j in edges], 2) for i in edges], 1)
+    """The whole symmetric matrices again."""
+    return flat[:, _places(m).full.ravel()].reshape(-1, m, m)
+
+
+@jax.custom_vjp
+def pack_outer(A: Float[Array, "M B"]) -> Float[Array, "T B"]:
+    """A_n A_nᵀ of every row n, packed. Rows come last, here and in A, so that all loops run along them."""
+    i, j, _ = _places(len(A))
+    return A[i] * A[j]
+
+
+def _pack_outer_forward(A: Float[Array, "M B"]) -> tuple[Float[Array, "T B"], Float[Array, "M B"]]:
+    return pack_outer(A), A
+
+
+def _pack_outer_backward(A: Float[Array, "M B"], slope: Float[Array, "T B"]) -> tuple[Any]:
+    """∂/∂A_i = Σ_j slope_ij A_j, once more on the diagonal. A sum over j in a loop: as one reduction, or as
+    autodiff's scatter, it costs more than the big products."""
+    full = _places(len(A)).full
+
+    def add(total: Array, at: tuple[Array, Array]) -> tuple[Array, None]:
+        places, A_j = at
+        return total + slope[places] * A_j, None
+
+    total, _ = jax.lax.scan(add, slope[np.diagonal(full)] * A, (jnp.asarray(full), A), unroll=5)
+    return (total,)
+
+
+pack_outer.defvjp(_pack_outer_forward, _pack_outer_backward)
+
+
+def pack_doubled(S: Float[Array, "P M M"]) -> Float[Array, "P T"]:
+    """Packed with what lies off the diagonal doubled, so that pack_doubled(S) · pack_outer(A) = Aᵀ S A."""
+    i, j, _ = _places(S.shape[-1])
+    return pack(S) * jnp.where(jnp.asarray(i == j), 1, 2).astype(S.dtype)
+
+
+def packed_eye(m: int, dtype: Any) -> Float[Array, " T"]:
+    """The identity, packed."""
+    i, j, _ = _places(m)
+    return (i == j).astype(dtype)

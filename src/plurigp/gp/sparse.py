@@ -1,15 +1,16 @@
 """P functions on shared, whitened inducing variables: moments of f, kl_u, the natural-gradient update."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Float
 
 from plurigp.arrays import Array, Scalar
 from plurigp.gp.kernels import Kernel, diagonal, gram
-from plurigp.gp.linalg import cholesky, inverse_and_logdet, pack, pack_outer, unpack
+from plurigp.gp.linalg import cholesky, inverse_root, pack_doubled, pack_outer, packed_eye, unpack
 
 
 class SparseGP(eqx.Module):
@@ -22,51 +23,99 @@ class SparseGP(eqx.Module):
 
 
 class Natural(NamedTuple):
-    """q(v_p) by its natural parameters: λ_p = S_p⁻¹ m_p and Λ_p = S_p⁻¹."""
+    """q(v_p) by its natural parameters: λ_p = S_p⁻¹ m_p and Λ_p = S_p⁻¹, packed."""
 
     lam: Float[Array, "P M"]
-    Lam: Float[Array, "P M M"]
+    Lam: Float[Array, "P T"]
+
+
+class Common(NamedTuple):
+    """Functions whose curvature β_p is the same in every row (Gaussian columns without gaps): all Λ_p = I + s²β_p G.
+
+    Kept are running averages over batches of G = Σ_n A_n A_nᵀ and Σ_n (y_np − b_p) A_n, and the last β.
+    """
+
+    G: Float[Array, "M M"]
+    targets: Float[Array, "C M"]
+    beta: Float[Array, " C"]
+
+
+class CommonPosterior(NamedTuple):
+    """S_p = U diag(shrink_p) Uᵀ: one basis for all of them."""
+
+    U: Float[Array, "M M"]
+    shrink: Float[Array, "C M"]
 
 
 class Posterior(NamedTuple):
-    """q(v_p) = N(m_p, S_p), S packed, with log det S for kl_u."""
+    """q(v_p) = N(m_p, S_p), S packed and doubled off the diagonal, with log det S for kl_u.
+
+    In training the last functions may share a basis; then S has fewer rows than m, and `common` holds the rest.
+    """
 
     m: Float[Array, "P M"]
-    S: Float[Array, "P T"]
+    S: Float[Array, "O T"]
     trace: Float[Array, " P"]
     logdet: Float[Array, " P"]
+    common: CommonPosterior | None = None
 
 
 class Features(NamedTuple):
     """A row seen by the inducing points: A = Lz⁻¹ k(Z, x), and the variance they leave, k(x,x) − Σ_m A²."""
 
-    A: Float[Array, "B M"]
+    A: Float[Array, "M B"]
     rest: Float[Array, " B"]
     jitter: Scalar
 
 
-def prior(n_functions: int, n_inducing: int, dtype: jnp.dtype) -> Natural:
+def prior(n_functions: int, n_inducing: int, dtype: Any) -> Natural:
     """q(v) = p(v): λ = 0, Λ = I."""
-    eye = jnp.eye(n_inducing, dtype=dtype)
-    return Natural(
-        jnp.zeros((n_functions, n_inducing), dtype), jnp.broadcast_to(eye, (n_functions, n_inducing, n_inducing))
+    eye = packed_eye(n_inducing, dtype)
+    return Natural(np.zeros((n_functions, n_inducing), dtype), np.tile(eye, (n_functions, 1)))
+
+
+def common_prior(n_functions: int, n_inducing: int, dtype: Any) -> Common:
+    """No rows seen yet."""
+    return Common(
+        np.zeros((n_inducing, n_inducing), dtype),
+        np.zeros((n_functions, n_inducing), dtype),
+        np.ones(n_functions, dtype),
     )
 
 
-def prior_posterior(natural: Natural) -> Posterior:
-    """The same as mean and covariance: m = 0, S = I."""
-    n_functions, n_inducing = natural.lam.shape
-    one = jnp.ones(n_functions, natural.lam.dtype)
-    return Posterior(natural.lam, pack(natural.Lam), n_inducing * one, 0 * one)
-
-
 def posterior_of(natural: Natural) -> Posterior:
-    """(λ, Λ) -> (m, S), factorised in float64 and handed back in λ's own precision."""
-    S, logdet = inverse_and_logdet(natural.Lam)
-    m = jnp.einsum("pij,pj->pi", S, natural.lam.astype(S.dtype))
-    dtype = natural.lam.dtype
-    trace = jnp.trace(S, axis1=1, axis2=2)
-    return Posterior(m.astype(dtype), pack(S).astype(dtype), trace.astype(dtype), (-logdet).astype(dtype))
+    """(λ, Λ) -> (m, S), by one Cholesky per function."""
+    lam, dtype = natural.lam, natural.lam.dtype
+    R, logdet = inverse_root(unpack(natural.Lam, lam.shape[1]))
+    m = (R * (R * lam[:, None, :]).sum(2)[:, :, None]).sum(1)  # Rᵀ (R λ)
+    return Posterior(m, pack_doubled(jnp.matmul(R.mT, R)), (R**2).sum((1, 2)), (-logdet).astype(dtype))
+
+
+def with_common(own: Posterior, common: Common, scale: Float[Array, " C"]) -> Posterior:
+    """Append the functions that share a basis, by one eigendecomposition: m = U diag(shrink) Uᵀ s β targets."""
+    g, U = jnp.linalg.eigh(common.G.astype(jnp.float64))
+    precision = (scale**2 * common.beta).astype(jnp.float64)
+    shrink = 1 / (1 + precision[:, None] * jnp.maximum(g, 0))
+    lam = (scale * common.beta)[:, None] * common.targets
+    m = ((lam @ U) * shrink) @ U.T
+    parts = (m, shrink.sum(1), jnp.log(shrink).sum(1), U, shrink)
+    m, trace, logdet, U, shrink = (part.astype(own.m.dtype) for part in parts)
+    return Posterior(
+        jnp.concatenate([own.m, m]),
+        own.S,
+        jnp.concatenate([own.trace, trace]),
+        jnp.concatenate([own.logdet, logdet]),
+        CommonPosterior(U, shrink),
+    )
+
+
+def each_its_own(q: Posterior) -> Posterior:
+    """The same q(v) with every function's S written out: what a trained model keeps."""
+    if q.common is None:
+        return q
+    U, shrink = q.common
+    S = jnp.matmul(U * shrink[:, None, :], U.T)
+    return Posterior(q.m, jnp.concatenate([q.S, pack_doubled(S)]), q.trace, q.logdet)
 
 
 def posterior_of_root(m: Float[Array, "P M"], root: Float[Array, "P M M"]) -> Posterior:
@@ -74,7 +123,7 @@ def posterior_of_root(m: Float[Array, "P M"], root: Float[Array, "P M M"]) -> Po
     L = jnp.tril(root, -1) + jnp.exp(jnp.diagonal(root, axis1=1, axis2=2))[:, :, None] * jnp.eye(root.shape[-1])
     L = L.astype(m.dtype)
     logdet = 2 * jnp.diagonal(root, axis1=1, axis2=2).sum(1)
-    return Posterior(m, pack(jnp.matmul(L, L.mT)), (L**2).sum((1, 2)), logdet)
+    return Posterior(m, pack_doubled(jnp.matmul(L, L.mT)), (L**2).sum((1, 2)), logdet)
 
 
 def features(gp: SparseGP, x: Float[Array, "B Q"]) -> Features:
@@ -86,8 +135,8 @@ def features(gp: SparseGP, x: Float[Array, "B Q"]) -> Features:
     )
     X = x.astype(jnp.float64)
     Lz, jitter = cholesky(gram(wide.kernel, wide.Z, wide.Z))
-    A = solve_triangular(Lz, gram(wide.kernel, wide.Z, X), lower=True).T  # [B M]  (Lz⁻¹ Kzx)ᵀ
-    rest = jnp.maximum(diagonal(wide.kernel, X) - (A**2).sum(1), 0)
+    A = solve_triangular(Lz, gram(wide.kernel, wide.Z, X), lower=True)
+    rest = jnp.maximum(diagonal(wide.kernel, X) - (A**2).sum(0), 0)
     return Features(A.astype(x.dtype), rest.astype(x.dtype), jitter.astype(x.dtype))
 
 
@@ -95,9 +144,11 @@ def moments(gp: SparseGP, q: Posterior, seen_by_Z: Features) -> tuple[Float[Arra
     """f_mean = b + s Aᵀm and f_var = s² (rest + diag(Aᵀ S A)), for all functions in one product."""
     A, rest, _ = seen_by_Z
     scale = jnp.exp(gp.log_scale)
-    f_mean = gp.bias + scale * (A @ q.m.T)
-    f_var = scale**2 * (rest[:, None] + pack_outer(A) @ q.S.T)
-    return f_mean, f_var
+    f_mean = gp.bias + scale * (q.m @ A).T
+    spent = q.S @ pack_outer(A)
+    if q.common is not None:
+        spent = jnp.concatenate([spent, q.common.shrink @ (q.common.U.T @ A) ** 2])
+    return f_mean, scale**2 * (rest + spent).T
 
 
 def kl_u(q: Posterior) -> Scalar:
@@ -106,26 +157,41 @@ def kl_u(q: Posterior) -> Scalar:
     return 0.5 * ((q.trace - n_inducing - q.logdet).sum() + (q.m**2).sum())
 
 
-def natural_step(
-    gp: SparseGP,
-    q: Natural,
-    A: Float[Array, "B M"],
-    f_mean: Float[Array, "B P"],
-    by_mean: Float[Array, "B P"],
-    by_var: Float[Array, "B P"],
-    step: Scalar,
-    caution: Scalar,
-) -> Natural:
-    """One step of size ρ towards the optimum for these rows; slopes are of the whole weighted bound.
+class Slopes(NamedTuple):
+    """What a batch says about q(v): A and f_mean of its rows, and the weighted bound's slopes by the moments of f."""
+
+    A: Float[Array, "M B"]
+    f_mean: Float[Array, "B P"]
+    by_mean: Float[Array, "B P"]
+    by_var: Float[Array, "B P"]
+
+
+def natural_step(gp: SparseGP, q: Natural, slopes: Slopes, step: Scalar, caution: Scalar) -> Natural:
+    """One step of size ρ towards the optimum for these rows, for the functions that come first in `slopes`.
 
     Λ ← (1−ρ) Λ + ρ (I + Σ_n s² β_n A_n A_nᵀ),  λ ← (1−ρ) λ + ρ Σ_n s (g_n + β_n (a_n − b)) A_n,
     with g = ∂/∂a and β = −2 ∂/∂v. A negative β (likelihoods that are not log-concave) counts as zero,
     which keeps Λ ⪰ (1−ρ) Λ + ρ I positive definite by construction. `caution` κ raises β to κ|g|: no cell then asks
     for a step of more than 1/κ, which a Poisson or a log sd far from its place otherwise does; 0 is the exact update.
     """
-    scale = jnp.exp(gp.log_scale)
+    n, A = len(q.lam), slopes.A
+    scale, bias = jnp.exp(gp.log_scale[:n]), gp.bias[:n]
+    by_mean, by_var, f_mean = (part[:, :n] for part in (slopes.by_mean, slopes.by_var, slopes.f_mean))
     beta = jnp.maximum(-2 * by_var, caution * jnp.abs(by_mean))
-    Lam = unpack((beta * scale**2).T @ pack_outer(A), A.shape[1])
-    eye = jnp.eye(A.shape[1], dtype=A.dtype)
-    lam = ((by_mean + beta * (f_mean - gp.bias)) * scale).T @ A
+    Lam = (beta * scale**2).T @ pack_outer(A).T
+    lam = ((by_mean + beta * (f_mean - bias)) * scale).T @ A.T
+    eye = packed_eye(len(A), A.dtype)
     return Natural((1 - step) * q.lam + step * lam, (1 - step) * q.Lam + step * (eye + Lam))
+
+
+def common_step(gp: SparseGP, q: Common, slopes: Slopes, weight: Float[Array, " B"], step: Scalar) -> Common:
+    """The same step for the functions that share a basis, the last ones; a row counts with its weight in the bound.
+
+    g/β + (a − b) is y − b, so both averages are free of θ: q(v) follows a change of noise or scale at once.
+    """
+    n, A = len(q.beta), slopes.A
+    by_mean, by_var, f_mean = (part[:, -n:] for part in (slopes.by_mean, slopes.by_var, slopes.f_mean))
+    beta = -2 * by_var.sum(0) / weight.sum()
+    weighted = (weight * A).T
+    targets = (by_mean.T @ A.T) / beta[:, None] + (f_mean - gp.bias[-n:]).T @ weighted
+    return Common((1 - step) * q.G + step * (A @ weighted), (1 - step) * q.targets + step * targets, beta)

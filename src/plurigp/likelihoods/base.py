@@ -15,6 +15,9 @@ from plurigp.likelihoods.rules import Rule, expect, log_expect
 Theta = Mapping[str, Any]  # one column's own parameters, unconstrained; "n_levels" (not learned) rides along
 
 
+Cells = np.ndarray  # [... W] or [... H]: many cells at once, in plain NumPy
+
+
 class Start(NamedTuple):
     """Where training starts for one column: the bias of each of its functions and its theta."""
 
@@ -28,7 +31,8 @@ class Likelihood:
 
     `mean` gives what imputation averages over f and x: E[y|f] [1], or a probability per level [H];
     `point` turns that average into the one coded value a gap is filled with. Both `mean` and `sample` see `y`
-    for its companion slots (a binomial's trials) only. `features` is what the encoder reads of a cell.
+    for its companion slots (a binomial's trials) only. `sample` draws for many cells at once, theta spread over them;
+    it is never part of a compiled program, so it is NumPy's. `features` is what the encoder reads of a cell.
     `expected_log_prob` and `predictive_log_prob` are None where quadrature is the way; both take
     (theta, y, mean, var, rule). The `block_` forms, for families that need them for speed, take a whole block at
     once ([B C ·], theta with its column axis) and must agree with the one-cell forms. `start` sees one column's
@@ -39,7 +43,7 @@ class Likelihood:
     log_prob: Callable[[Theta, Float[Array, " W"], Float[Array, " H"]], Scalar]
     mean: Callable[[Theta, Float[Array, " W"], Float[Array, " H"]], Float[Array, " R"]]
     point: Callable[[Float[Array, " R"]], Scalar]
-    sample: Callable[[Array, Theta, Float[Array, " W"], Float[Array, " H"]], Scalar]
+    sample: Callable[[np.random.Generator, Theta, Cells, Cells], np.ndarray]
     start: Callable[[np.ndarray, Column], Start]
     features: Callable[[Float[Array, " W"], int], Float[Array, " E"]]
     n_functions: Callable[[Column], int]
@@ -51,6 +55,7 @@ class Likelihood:
     block_predictive_mean: Callable[..., Float[Array, "B C R"]] | None = None
     n_quadrature: int = 10
     continuous: bool = False
+    constant_curvature: bool = False  # ∂²E[log p]/∂f² is the same for every cell of a column
 
 
 def one_function(column: Column) -> int:
@@ -115,7 +120,15 @@ def softplus(f: Scalar) -> Scalar:
     return jnp.logaddexp(f, 0)
 
 
-def safe_exp(x: Float[Array, "..."], top: float = 30.0) -> Float[Array, "..."]:
+HIGHEST = 30.0  # of an exponent
+
+
+def bounded_exp(x: np.ndarray) -> np.ndarray:
+    """e^x for draws, which need no slope: held at e^HIGHEST."""
+    return np.exp(np.minimum(x, HIGHEST))
+
+
+def safe_exp(x: Float[Array, "..."], top: float = HIGHEST) -> Float[Array, "..."]:
     """e^x, continued by its tangent above `top`, so a wild step gives a large finite slope and not an overflow."""
     low = jnp.minimum(x, top)
     return jnp.exp(low) * (1 + x - low)

@@ -3,13 +3,14 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import gammaln
 from jaxtyping import Float
+from scipy.special import expit
 
 from plurigp.arrays import Array, Scalar
 from plurigp.data import Column
-from plurigp.likelihoods.base import Likelihood, Start, Theta, nearest_whole, one_function, softplus
+from plurigp.likelihoods.base import Cells, Likelihood, Start, Theta, nearest_whole, one_function, softplus
 from plurigp.likelihoods.rules import Rule, expect
+from plurigp.likelihoods.special import log_gamma
 
 
 def _logit(share: float) -> float:
@@ -25,8 +26,8 @@ def _mean(theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Float[A
     return jax.nn.sigmoid(f[:1])
 
 
-def _sample(key: Array, theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Scalar:
-    return (jax.random.uniform(key, dtype=f.dtype) < jax.nn.sigmoid(f[0])).astype(f.dtype)
+def _sample(rng: np.random.Generator, theta: Theta, y: Cells, f: Cells) -> np.ndarray:
+    return (rng.random(f.shape[:-1]) < expit(f[..., 0])).astype(float)
 
 
 def _start(y: np.ndarray, column: Column) -> Start:
@@ -38,7 +39,7 @@ def _features(y: Float[Array, " W"], width: int) -> Float[Array, " E"]:
 
 
 def _log_choose(y: Float[Array, " W"]) -> Scalar:
-    return gammaln(y[1] + 1) - gammaln(y[0] + 1) - gammaln(y[1] - y[0] + 1)
+    return log_gamma(y[1] + 1) - log_gamma(y[0] + 1) - log_gamma(y[1] - y[0] + 1)
 
 
 def _binomial_log_prob(theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Scalar:
@@ -65,8 +66,8 @@ def _successes(theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Fl
     return y[1:] * jax.nn.sigmoid(f[:1])
 
 
-def _binomial_sample(key: Array, theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Scalar:
-    return jax.random.binomial(jnp.asarray(key), y[1], jax.nn.sigmoid(f[0]), dtype=f.dtype)
+def _binomial_sample(rng: np.random.Generator, theta: Theta, y: Cells, f: Cells) -> np.ndarray:
+    return rng.binomial(y[..., 1].astype(int), expit(f[..., 0])).astype(float)
 
 
 def _binomial_start(y: np.ndarray, column: Column) -> Start:

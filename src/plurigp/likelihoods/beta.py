@@ -1,15 +1,16 @@
 """Proportions: y ~ Beta(ν μ, ν (1 − μ)) with the paper's probit mean μ = Φ(f) and a learned ν per column."""
 
-import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import gammaln, ndtr, ndtri
+from jax.scipy.special import ndtr, ndtri
 from jaxtyping import Float
+from scipy.special import ndtr as np_ndtr
 from scipy.special import ndtri as np_ndtri
 
 from plurigp.arrays import Array, Scalar
 from plurigp.data import Column
-from plurigp.likelihoods.base import Likelihood, Start, Theta, first, one_function
+from plurigp.likelihoods.base import Cells, Likelihood, Start, Theta, first, one_function
+from plurigp.likelihoods.special import log_gamma
 
 EDGE = 1e-5  # μ lies in [EDGE, 1 − EDGE]: both shape parameters stay positive at the outermost node
 
@@ -27,17 +28,17 @@ def _shapes(theta: Theta, f: Scalar) -> tuple[Scalar, Scalar]:
 def _log_prob(theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Scalar:
     a, b = _shapes(theta, f[0])
     density = (a - 1) * jnp.log(y[0]) + (b - 1) * jnp.log1p(-y[0])
-    return gammaln(jnp.exp(theta["log_nu"])) - gammaln(a) - gammaln(b) + density
+    return log_gamma(jnp.exp(theta["log_nu"])) - log_gamma(a) - log_gamma(b) + density
 
 
 def _mean(theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Float[Array, " R"]:
     return beta_mean(f[0])[None]
 
 
-def _sample(key: Array, theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Scalar:
-    a, b = _shapes(theta, f[0])
-    tiny = jnp.finfo(f.dtype).eps
-    return jnp.clip(jax.random.beta(key, a, b, dtype=f.dtype), tiny, 1 - tiny)
+def _sample(rng: np.random.Generator, theta: Theta, y: Cells, f: Cells) -> np.ndarray:
+    nu, tiny = np.exp(theta["log_nu"]), np.finfo(float).eps
+    a, b = (nu * (EDGE + (1 - 2 * EDGE) * np_ndtr(g)) for g in (f[..., 0], -f[..., 0]))
+    return np.clip(rng.beta(a, b), tiny, 1 - tiny)
 
 
 def _start(y: np.ndarray, column: Column) -> Start:

@@ -52,17 +52,21 @@ class Layout:
 
 
 def make_layout(schema: Schema) -> Layout:
-    """Group the used columns by family and, for categories, by padded width (2, 4, 8, …)."""
-    groups: dict[tuple[str, int], list[int]] = {}
+    """Group the used columns by family and, for categories, by padded width (2, 4, 8, …).
+
+    Families of constant curvature come last: where they have no gaps their functions can share a basis.
+    """
+    groups: dict[tuple[bool, str, int], list[int]] = {}
     for position, column in enumerate(schema.used):
-        width = likelihood_of(column.kind).n_functions(column)
-        groups.setdefault((column.kind, 1 << (width - 1).bit_length()), []).append(position)
+        like = likelihood_of(column.kind)
+        key = (like.constant_curvature, column.kind, 1 << (like.n_functions(column) - 1).bit_length())
+        groups.setdefault(key, []).append(position)
     first_slot = np.concatenate([[0], np.cumsum([KINDS[c.kind].n_slots for c in schema.used])]).astype(int)
     blocks: list[Block] = []
     order: list[int] = []
     slot_order: list[int] = []
     at = 0
-    for (kind, _), positions in sorted(groups.items()):
+    for (_, kind, _), positions in sorted(groups.items()):
         likelihood = likelihood_of(kind)
         widths = tuple(likelihood.n_functions(schema.used[p]) for p in positions)
         slots = [s for p in positions for s in range(first_slot[p], first_slot[p + 1])]
@@ -84,6 +88,16 @@ def make_layout(schema: Schema) -> Layout:
 def arrange(layout: Layout, table: Table) -> tuple[np.ndarray, np.ndarray]:
     """The table's values [N V] and seen [N D] in block order."""
     return table.values[:, list(layout.slot_order)], table.seen[:, list(layout.order)]
+
+
+def n_common(layout: Layout, seen: np.ndarray) -> int:
+    """How many functions, the last ones, belong to columns of constant curvature without a single gap."""
+    n = 0
+    for block in reversed(layout.blocks):
+        if not block.likelihood.constant_curvature or not seen[:, slice(*block.columns)].all():
+            break
+        n += block.functions[1] - block.functions[0]
+    return n
 
 
 def rules_of(layout: Layout, n_quadrature: int | Mapping[str, int] | None) -> tuple[Rule, ...]:
@@ -111,12 +125,12 @@ def cell_functions(block: Block, f: Float[Array, "B P"]) -> Float[Array, "B C H"
     own = f[:, slice(*block.functions)]
     if len(set(block.n_functions)) == 1:
         return own.reshape(len(f), block.n_columns, block.width)
-    spread = np.zeros((own.shape[1], block.n_columns, block.width))
+    spread = np.zeros((own.shape[1], block.n_columns, block.width), f.dtype)
     at = 0
     for column, n in enumerate(block.n_functions):
         spread[np.arange(at, at + n), column, np.arange(n)] = 1
         at += n
-    return jnp.tensordot(own, jnp.asarray(spread, f.dtype), 1)
+    return (own @ spread.reshape(own.shape[1], -1)).reshape(len(f), block.n_columns, block.width)
 
 
 def _theta(block: Block, theta: dict[str, Array]) -> dict[str, Array]:
@@ -200,7 +214,7 @@ def column_starts(schema: Schema, layout: Layout, values: np.ndarray, seen: np.n
                 cells = np.array([KINDS[column.kind].stand_in])
             starts.append(block.likelihood.start(cells, column))
         bias += [start.bias for start in starts]
-        thetas.append({name: jnp.asarray([s.theta[name] for s in starts], float) for name in starts[0].theta})
+        thetas.append({name: np.asarray([s.theta[name] for s in starts], float) for name in starts[0].theta})
     return np.concatenate(bias), tuple(thetas)
 
 
@@ -234,7 +248,8 @@ def predictive_means(
     """E[y] per block and cell (a probability per level for categories)."""
     out = []
     for block, theta, rule in zip(layout.blocks, thetas, rules, strict=True):
-        cells = over_cells(lambda t, y, a, v, like=block.likelihood, rule=rule: predictive_mean(like, t, y, a, v, rule))
+        like = block.likelihood
+        cells = _cells_of(like, predictive_mean, like.block_predictive_mean, rule)
         arrays = (cell_values(block, values), cell_functions(block, f_mean), _padded_var(block, f_var))
         out.append(cells(_theta(block, theta), *arrays))
     return tuple(out)
@@ -248,15 +263,15 @@ def points(layout: Layout, means: tuple[Float[Array, "B _ _"], ...]) -> Float[Ar
 
 
 def draws(
-    layout: Layout, thetas: Thetas, values: Float[Array, "B V"], f: Float[Array, "B P"], key: Key[Array, ""]
-) -> Float[Array, "B D"]:
-    """One draw of y given f for every cell, block order; `values` gives the companion slots."""
+    layout: Layout, thetas: Thetas, values: np.ndarray, f: np.ndarray, rng: np.random.Generator
+) -> Float[np.ndarray, "B D"]:
+    """One draw of y given f [B P] for every cell, block order; `values` [B V] gives the companion slots."""
     out = []
-    for number, (block, theta) in enumerate(zip(layout.blocks, thetas, strict=True)):
-        keys = jax.random.split(jax.random.fold_in(key, number), (len(f), block.n_columns))
-        cells = over_cells(lambda t, key, y, f, like=block.likelihood: like.sample(key, t, y, f))
-        out.append(cells(_theta(block, theta), keys, cell_values(block, values), cell_functions(block, f)))
-    return jnp.concatenate(out, 1)
+    for block, theta in zip(layout.blocks, thetas, strict=True):
+        facts = {**theta, "n_levels": np.asarray(block.n_functions)}
+        y, own = np.asarray(cell_values(block, values)), np.asarray(cell_functions(block, f))
+        out.append(block.likelihood.sample(rng, facts, y, own))
+    return np.concatenate(out, 1)
 
 
 def encoder_features(layout: Layout, values: Float[Array, "B V"]) -> Float[Array, "B E"]:

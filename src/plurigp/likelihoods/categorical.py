@@ -7,7 +7,7 @@ from jaxtyping import Bool, Float, Shaped
 
 from plurigp.arrays import Array, Scalar
 from plurigp.data import Column
-from plurigp.likelihoods.base import Likelihood, Start, Theta
+from plurigp.likelihoods.base import Cells, Likelihood, Start, Theta
 from plurigp.likelihoods.rules import Rule, expected_logsumexp, expected_softmax
 
 
@@ -51,8 +51,9 @@ def _point(expected: Float[Array, " R"]) -> Scalar:
     return jnp.argmax(expected).astype(expected.dtype)
 
 
-def _sample(key: Array, theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Scalar:
-    return jax.random.categorical(key, jnp.where(_levels(theta, f), f, -jnp.inf)).astype(f.dtype)
+def _sample(rng: np.random.Generator, theta: Theta, y: Cells, f: Cells) -> np.ndarray:
+    level = np.arange(f.shape[-1]) < np.asarray(theta["n_levels"])[..., None]
+    return np.argmax(np.where(level, f + rng.gumbel(size=f.shape), -np.inf), axis=-1).astype(float)
 
 
 def _levels_first(cells: Shaped[Array, "B C H"]) -> Shaped[Array, "H n"]:

@@ -1,13 +1,12 @@
 """Real columns, standardised: y ~ N(f, sd²), and the two-function form y ~ N(f₁, exp(2 f₂))."""
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
 from plurigp.arrays import Array, Scalar
 from plurigp.data import Column
-from plurigp.likelihoods.base import Likelihood, Start, Theta, first, one_function, safe_exp
+from plurigp.likelihoods.base import Cells, Likelihood, Start, Theta, bounded_exp, first, one_function, safe_exp
 from plurigp.likelihoods.rules import Rule, log_expect
 
 LOG_2PI = float(np.log(2 * np.pi))
@@ -40,8 +39,8 @@ def _predictive(
     return log_normal(y[0], mean[0], noise_var(theta) + var[0])
 
 
-def _sample(key: Array, theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Scalar:
-    return f[0] + jnp.sqrt(noise_var(theta)) * jax.random.normal(key, dtype=f.dtype)
+def _sample(rng: np.random.Generator, theta: Theta, y: Cells, f: Cells) -> np.ndarray:
+    return rng.normal(f[..., 0], np.sqrt(FLOOR**2 + np.exp(2 * theta["log_sd"])))
 
 
 def _start(y: np.ndarray, column: Column) -> Start:
@@ -68,6 +67,7 @@ gaussian = Likelihood(
     expected_log_prob=_expected,
     predictive_log_prob=_predictive,
     continuous=True,
+    constant_curvature=True,
 )
 
 
@@ -97,8 +97,8 @@ def _hetero_predictive(
     return log_expect(given_log_sd, mean[1:], var[1:], rule)
 
 
-def _hetero_sample(key: Array, theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Scalar:
-    return f[0] + safe_exp(f[1]) * jax.random.normal(key, dtype=f.dtype)
+def _hetero_sample(rng: np.random.Generator, theta: Theta, y: Cells, f: Cells) -> np.ndarray:
+    return rng.normal(f[..., 0], bounded_exp(f[..., 1]))
 
 
 def _hetero_start(y: np.ndarray, column: Column) -> Start:

@@ -1,14 +1,13 @@
 """Positive, skewed columns, in units of their geometric mean: log y ~ N(f, sd²)."""
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
 from plurigp.arrays import Array, Scalar
 from plurigp.data import Column
-from plurigp.likelihoods.base import Likelihood, Start, Theta, first, one_function, safe_exp
-from plurigp.likelihoods.gaussian import log_normal, noise_var
+from plurigp.likelihoods.base import Cells, Likelihood, Start, Theta, bounded_exp, first, one_function, safe_exp
+from plurigp.likelihoods.gaussian import gaussian, log_normal, noise_var
 from plurigp.likelihoods.rules import Rule
 
 
@@ -41,8 +40,8 @@ def _predictive_mean(
     return _mean(theta, y, mean + var / 2)
 
 
-def _sample(key: Array, theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Scalar:
-    return safe_exp(f[0] + jnp.sqrt(noise_var(theta)) * jax.random.normal(key, dtype=f.dtype))
+def _sample(rng: np.random.Generator, theta: Theta, y: Cells, f: Cells) -> np.ndarray:
+    return bounded_exp(gaussian.sample(rng, theta, y, f))
 
 
 def _start(y: np.ndarray, column: Column) -> Start:
@@ -67,4 +66,5 @@ lognormal = Likelihood(
     predictive_log_prob=_predictive,
     predictive_mean=_predictive_mean,
     continuous=True,
+    constant_curvature=True,
 )

@@ -1,26 +1,25 @@
 """Counts: y ~ Poisson(e^f)."""
 
-import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import gammaln
 from jaxtyping import Float
 
 from plurigp.arrays import Array, Scalar
 from plurigp.data import Column
-from plurigp.likelihoods.base import Likelihood, Start, Theta, nearest_whole, one_function, safe_exp
+from plurigp.likelihoods.base import Cells, Likelihood, Start, Theta, bounded_exp, nearest_whole, one_function, safe_exp
 from plurigp.likelihoods.rules import Rule
+from plurigp.likelihoods.special import log_gamma
 
 
 def _log_prob(theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Scalar:
-    return y[0] * f[0] - safe_exp(f[0]) - gammaln(y[0] + 1)
+    return y[0] * f[0] - safe_exp(f[0]) - log_gamma(y[0] + 1)
 
 
 def _expected(
     theta: Theta, y: Float[Array, " W"], mean: Float[Array, " H"], var: Float[Array, " H"], rule: Rule
 ) -> Scalar:
     """E[e^f] = e^{a + v/2}."""
-    return y[0] * mean[0] - safe_exp(mean[0] + var[0] / 2) - gammaln(y[0] + 1)
+    return y[0] * mean[0] - safe_exp(mean[0] + var[0] / 2) - log_gamma(y[0] + 1)
 
 
 def _mean(theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Float[Array, " R"]:
@@ -33,8 +32,8 @@ def _predictive_mean(
     return safe_exp(mean[:1] + var[:1] / 2)
 
 
-def _sample(key: Array, theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Scalar:
-    return jax.random.poisson(key, jnp.minimum(safe_exp(f[0]), 1e9)).astype(f.dtype)
+def _sample(rng: np.random.Generator, theta: Theta, y: Cells, f: Cells) -> np.ndarray:
+    return rng.poisson(bounded_exp(f[..., 0])).astype(float)
 
 
 def _start(y: np.ndarray, column: Column) -> Start:

@@ -74,8 +74,19 @@ def expect_by_sampling(
 # Levels come first and any number of cells last ([H *n]): the loops then run over cells, which the compiler
 # vectorises; the same code under vmap, cells first, is several times slower.
 
-LSE_RULE, LSE_POINTS, LSE_REACH = gauss_hermite(16), 32, 5.5
-SOFTMAX_RULE, SOFTMAX_POINTS, SOFTMAX_REACH = gauss_hermite(16), 32, 6.0
+
+class Grid(NamedTuple):
+    """Gauss–Hermite nodes for each f_k, and a trapezoid of n_points over s whose lower end reaches so far down."""
+
+    rule: Rule
+    n_points: int
+    reach: float
+
+
+FINE = Grid(gauss_hermite(16), 32, 5.5)
+COARSE = Grid(gauss_hermite(8), 20, 5.5)  # as accurate where no variance exceeds NARROW, at a third of the cost
+NARROW = 1.0
+WIDE_SHARE = 16  # one cell in so many may be wider before all of them take the fine grid
 
 Levels = Float[Array, "H *n"]
 
@@ -93,18 +104,18 @@ def _per_node(numbers: tuple[float, ...], like: Levels) -> Float[Array, "1 J *on
     return jnp.asarray(numbers, like.dtype).reshape(1, -1, *(1 for _ in like.shape[1:]))
 
 
-def _sweep(mean: Levels, var: Levels, level: Bool[Array, "H *n"], rule: Rule, n_points: int, reach: float) -> _Sweep:
+def _sweep(mean: Levels, var: Levels, level: Bool[Array, "H *n"], grid: Grid) -> _Sweep:
     """c = log E[Σ e^f] cancels the integrand to first order at the lower end, where it falls like e^{2s + v};
     at the upper end it must outlast the smallest likely Σ e^f, some sd below c. Hence ends that widen with v."""
     tops = jnp.where(level, mean + var / 2, -jnp.inf)
     c = jax.nn.logsumexp(tops, axis=0)
     widest = jnp.where(level, var, 0).max(0)
     sd = jnp.sqrt(jnp.where(level, var, 1))
-    start = -(widest / 2 + reach)
+    start = -(widest / 2 + grid.reach)
     end = widest / 2 + 3.5 * jnp.sqrt(widest) + (c - tops.max(0)) + 2
-    exponent = (jnp.where(level, mean, 0) - c)[:, None] + sd[:, None] * _per_node(rule.points, mean)
+    exponent = (jnp.where(level, mean, 0) - c)[:, None] + sd[:, None] * _per_node(grid.rule.points, mean)
     growth = jnp.where(level[:, None], jnp.exp(jnp.minimum(exponent, 60.0)), 0)
-    return _Sweep(c, growth, start, (end - start) / (n_points - 1))
+    return _Sweep(c, growth, start, (end - start) / (grid.n_points - 1))
 
 
 def _integrate(body: Callable[[Array], Any], sweep: _Sweep, n_points: int) -> Any:
@@ -126,20 +137,54 @@ def _survivors(sweep: _Sweep, s: Float[Array, "*n"], rule: Rule) -> tuple[Array,
     return kept * scaled, factor, jnp.prod(factor, axis=0)
 
 
+def _on_grid(integrals: Callable[..., Any], mean: Levels, var: Levels, level: Bool[Array, "H *n"]) -> Any:
+    """The coarse grid for narrow cells and the fine one for wide cells: each cell by its own variances alone.
+
+    The few wide cells of a block are gathered and done again; if they are many, all cells are.
+    """
+    if mean.ndim == 1:
+        return integrals(mean, var, level, FINE)
+    if mean.ndim > 2:
+        flat = _on_grid(integrals, *(part.reshape(len(mean), -1) for part in (mean, var, level)))
+        return jax.tree.map(lambda leaf: leaf.reshape(*leaf.shape[:-1], *mean.shape[1:]), flat)
+    narrow = integrals(mean, var, level, COARSE)
+    widest = jnp.where(level, var, 0).max(0)
+    wide = widest > NARROW
+    n_few = -(-len(widest) // WIDE_SHARE)
+
+    def few() -> Any:
+        _, at = jax.lax.top_k(widest, n_few)
+        fine = integrals(mean[:, at], var[:, at], level[:, at], FINE)
+        return jax.tree.map(lambda a, b: a.at[..., at].set(jnp.where(wide[at], b, a[..., at])), narrow, fine)
+
+    def many() -> Any:
+        return jax.tree.map(lambda a, b: jnp.where(wide, b, a), narrow, integrals(mean, var, level, FINE))
+
+    n_wide = wide.sum()
+    return jax.lax.switch((n_wide > 0).astype(int) + (n_wide > n_few), [lambda: narrow, few, many])
+
+
 def lse_and_gradient(
     mean: Levels, var: Levels, level: Bool[Array, "H *n"]
 ) -> tuple[Float[Array, "*n"], Levels, Levels]:
-    """Value and both gradients in one sweep. The gradients include that of c: it restores the tail below `start`,
-    where level k's share is softmax(mean + var/2)_k."""
-    sweep = _sweep(mean, var, level, LSE_RULE, LSE_POINTS, LSE_REACH)
-    points = _per_node(LSE_RULE.points, mean)
+    """Value and both gradients in one sweep."""
+    return _on_grid(_lse_and_gradient, mean, var, level)
+
+
+def _lse_and_gradient(
+    mean: Levels, var: Levels, level: Bool[Array, "H *n"], grid: Grid
+) -> tuple[Array, Levels, Levels]:
+    """The gradients include that of c: it restores the tail below `start`, where level k's share is
+    softmax(mean + var/2)_k."""
+    sweep = _sweep(mean, var, level, grid)
+    points = _per_node(grid.rule.points, mean)
 
     def body(s: Array) -> Any:
-        slope, factor, whole = _survivors(sweep, s, LSE_RULE)
+        slope, factor, whole = _survivors(sweep, s, grid.rule)
         others = whole / factor
         return jnp.exp(-jnp.exp(s)) - whole, slope.sum(1) * others, (slope * points).sum(1) * others
 
-    value, by_mean, by_sd = _integrate(body, sweep, LSE_POINTS)
+    value, by_mean, by_sd = _integrate(body, sweep, grid.n_points)
     tail = (1 - by_mean.sum(0)) * jnp.where(level, jnp.exp(mean + var / 2 - sweep.c), 0)
     return sweep.c + value, by_mean + tail, 0.5 * (by_sd / jnp.sqrt(var) + tail)
 
@@ -158,13 +203,17 @@ def _expected_logsumexp_jvp(primals: Any, tangents: Any) -> tuple[Array, Array]:
 
 def expected_softmax(mean: Levels, var: Levels, level: Bool[Array, "H *n"]) -> Levels:
     """E[softmax(f)] over the real levels, from 1/S = ∫ e^{−tS} dt; normalised, so it sums to one exactly."""
-    sweep = _sweep(mean, var, level, SOFTMAX_RULE, SOFTMAX_POINTS, SOFTMAX_REACH)
+    return _on_grid(_expected_softmax, mean, var, level)
+
+
+def _expected_softmax(mean: Levels, var: Levels, level: Bool[Array, "H *n"], grid: Grid) -> Levels:
+    sweep = _sweep(mean, var, level, grid)
 
     def body(s: Array) -> Levels:
-        slope, factor, whole = _survivors(sweep, s, SOFTMAX_RULE)
+        slope, factor, whole = _survivors(sweep, s, grid.rule)
         return slope.sum(1) * whole / factor
 
-    probability = _integrate(body, sweep, SOFTMAX_POINTS)
+    probability = _integrate(body, sweep, grid.n_points)
     tail = (1 - probability.sum(0)) * jnp.where(level, jnp.exp(mean + var / 2 - sweep.c), 0)
     probability = jnp.maximum(probability + tail, 0)
     return probability / probability.sum(0)

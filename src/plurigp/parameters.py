@@ -1,0 +1,56 @@
+"""What people may set on PluriGP; anything else is an error that names the parameter."""
+
+from collections.abc import Mapping
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from plurigp.data import KINDS
+from plurigp.encoder import ENCODERS
+from plurigp.gp.kernels import parse_kernel
+
+CHOICES = {
+    "encoder": ENCODERS,
+    "expectation": ("quadrature", "sampling"),
+    "optimizer": ("natural", "adam"),
+    "start": ("informed", "random"),
+    "dtype": ("float32", "float64"),
+}
+COUNTS = ("n_components", "n_inducing", "batch_size", "max_epochs", "n_init")
+AMOUNTS = {"kl_weight": "at least 0", "tol": "at least 0", "learning_rate": "above 0"}
+
+
+def check_parameters(given: Mapping[str, Any]) -> None:
+    """Every parameter but the schema, which is checked against the table."""
+    parse_kernel(str(given["kernel"]))
+    for name, known in CHOICES.items():
+        if not isinstance(given[name], str) or given[name] not in known:
+            raise ValueError(f"{name}={given[name]!r} is not one of {', '.join(known)}")
+    for name in COUNTS:
+        check_count(name, given[name])
+    for name, low in AMOUNTS.items():
+        value = given[name]
+        if not _is_number(value, Real) or not 0 <= value < np.inf or (low == "above 0" and value == 0):
+            raise ValueError(f"{name}={value!r} must be a number {low}")
+    _check_quadrature(given["n_quadrature"])
+
+
+def _check_quadrature(given: Any) -> None:
+    if isinstance(given, Mapping):
+        for kind, points in given.items():
+            if kind not in KINDS:
+                raise ValueError(f"n_quadrature: {kind!r} is not one of {', '.join(KINDS)}")
+            check_count(f"n_quadrature[{kind!r}]", points)
+    elif given is not None:
+        check_count("n_quadrature", given)
+
+
+def check_count(name: str, value: Any) -> None:
+    """A whole number of at least one."""
+    if not _is_number(value, Integral) or value < 1:
+        raise ValueError(f"{name}={value!r} must be a whole number of at least 1")
+
+
+def _is_number(value: object, of: type) -> bool:
+    return isinstance(value, of) and not isinstance(value, bool)
