@@ -456,7 +456,7 @@ def test_options(small, options):
 
 
 def test_restarts_keep_the_best_bound(small):
-    seed = 2  # one whose first run is not its best
+    seed = 5  # one whose first run is not its best
     bounds = [PluriGP(**{**SMALL, **ADAM, "random_state": seed}, n_init=n).fit(small).elbo_ for n in (1, 2, 4)]
     assert bounds == sorted(bounds)
     assert bounds[0] < bounds[-1]
