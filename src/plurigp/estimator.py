@@ -19,8 +19,8 @@ from threadpoolctl import threadpool_limits
 import plurigp
 from plurigp.bound import BoundSpec
 from plurigp.compiling import compiled_work
-from plurigp.data import Coder, Schema, Table, infer_schema, to_frame
-from plurigp.likelihoods.blocks import Layout, arrange, make_layout, n_common, rules_of
+from plurigp.data import Coder, Schema, Table, infer_schema, is_parquet, read_table, to_frame, to_rows
+from plurigp.likelihoods.blocks import Layout, arrange_columns, make_layout, n_common, rules_of
 from plurigp.likelihoods.rules import Rule
 from plurigp.model import Settings, init_model
 from plurigp.parameters import check_count, check_parameters
@@ -112,22 +112,25 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     # --- fit ---
 
     def fit(self, X: Any, y: Any = None) -> "PluriGP":
-        """Learn the map from a table: a pandas or polars frame, or a 2-D array."""
+        """Learn the map from a table: a pandas or polars frame, a 2-D array, or the path of a Parquet file.
+
+        A file is read one column at a time and never as a whole, so it may be larger than memory.
+        """
         check_parameters(self.get_params(deep=False))
         frame = self._frame(X, reset=True)
         if len(frame) < 2:
             raise DataError("1 sample (row) is not enough to learn a map from; give at least 2 rows")
         coder = Coder.fit(frame, infer_schema(frame, self.schema))
-        table = coder.table(frame)
         layout = make_layout(coder.schema)
+        values, seen = arrange_columns(layout, coder.coded_columns(frame), len(frame), self.dtype)
         settings = self._settings(len(frame))
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         with self._device(), compiled_work(), threadpool_limits(1, user_api="blas"):
-            run, elbo = self._best_of(settings, layout, table, seed)
+            run, elbo = self._best_of(settings, coder.schema, layout, Data(values, seen), seed)
         self.coder_, self.schema_ = coder, coder.schema  # not before: a fit that fails leaves the old answers whole
         self._settings_ = settings
         self._take(layout, run)
-        self._record(layout, table, run, elbo)
+        self._record(layout, seen, run, elbo)
         return self
 
     def _device(self) -> AbstractContextManager[Any]:
@@ -154,17 +157,17 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             start=self.start,
         )
 
-    def _best_of(self, settings: Settings, layout: Layout, table: Table, seed: int) -> tuple[Trained, float]:
+    def _best_of(
+        self, settings: Settings, schema: Schema, layout: Layout, data: Data, seed: int
+    ) -> tuple[Trained, float]:
         """Train n_init times and keep the run with the best bound (in coded units)."""
-        values, seen = arrange(layout, table)
-        data = Data(np.asarray(values, self.dtype), seen)
         sampling = self.expectation == "sampling"
         spec = BoundSpec(
             layout,
             self._rules(layout),
             kl_weight=float(self.kl_weight),
             sampling=sampling,
-            n_common=n_common(layout, seen) if self.optimizer == "natural" and not sampling else 0,
+            n_common=n_common(layout, data.seen) if self.optimizer == "natural" and not sampling else 0,
         )
         schedule = Schedule(
             max_epochs=int(self.max_epochs),
@@ -175,10 +178,10 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         )
         runs = []
         for restart in range(self.n_init):
-            model = init_model(seed + restart, settings, table.schema, layout, values, seen)
+            model = init_model(seed + restart, settings, schema, layout, data.values, data.seen)
             model = jax.tree.map(lambda leaf: np.asarray(leaf, self.dtype), model)
             label = f"restart {restart + 1}/{self.n_init}  " if self.n_init > 1 else ""
-            with ProgressLine(schedule.max_epochs, len(values), bool(self.verbose), label) as line:
+            with ProgressLine(schedule.max_epochs, len(data.values), bool(self.verbose), label) as line:
                 run = train(spec, model, data, schedule, seed + restart, line)
             runs.append((run, float(run.bound.total)))
         return max(runs, key=lambda r: r[1])
@@ -193,11 +196,11 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self._predictor = make_predictor(self.model_, self._q, layout, self._rules(layout), float(self.kl_weight))
         self.lengthscales_ = np.exp(np.asarray(self.model_.gp.kernel.log_lengthscales, float)[-1])
 
-    def _record(self, layout: Layout, table: Table, run: Trained, elbo: float) -> None:
-        self.elbo_ = elbo - float((table.seen @ self.coder_.log_units).sum())
+    def _record(self, layout: Layout, seen: np.ndarray, run: Trained, elbo: float) -> None:
+        by_kind = _units_by_kind(self.schema_, layout, seen, self.coder_.log_units)
+        self.elbo_ = elbo - sum(by_kind.values())
         self.n_iter_ = len(run.epochs)
         self.stopped_ = run.stopped
-        by_kind = _units_by_kind(layout, table, self.coder_.log_units)
         self.history_ = pd.DataFrame([_history_row(layout, e, by_kind) for e in run.epochs])
         self.history_.index = pd.RangeIndex(1, len(self.history_) + 1, name="epoch")
         if float(np.max(run.epochs[-1].spread)) < COLLAPSED:
@@ -210,9 +213,14 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     # --- answers ---
 
-    def _frame(self, X: Any, reset: bool) -> pd.DataFrame:
+    def _frame(self, X: Any, reset: bool) -> Any:
         """The table as a frame; after fit, columns are matched by name, or by place where one side has no names."""
-        frame = to_frame(X)
+        if reset and is_parquet(X):
+            rows = to_rows(X)
+            validate_data(self, pd.DataFrame(columns=rows.columns), reset=True, skip_check_array=True)
+            return rows
+        frame = read_table(X) if is_parquet(X) else to_frame(X)
+        X = frame if is_parquet(X) else X
         is_frame = isinstance(X, Mapping) or (isinstance(X, list | tuple) and isinstance(X[0], Mapping))
         validate_data(self, frame if is_frame else X, reset=reset, skip_check_array=True)
         return frame if reset else frame.set_axis(self.schema_.names, axis=1)
@@ -325,10 +333,12 @@ def _jsonable(params: dict[str, Any]) -> dict[str, Any]:
     return {name: plain(value) for name, value in params.items()}
 
 
-def _units_by_kind(layout: Layout, table: Table, log_units: np.ndarray) -> dict[str, float]:
+def _units_by_kind(schema: Schema, layout: Layout, seen: np.ndarray, log_units: np.ndarray) -> dict[str, float]:
+    """Σ log units over the observed cells [N D] (block order) of each kind."""
     out: dict[str, float] = {}
-    for d, column in enumerate(table.schema.used):
-        out[column.kind] = out.get(column.kind, 0.0) + float(table.seen[:, d].sum() * log_units[d])
+    for place, d in enumerate(layout.order):
+        kind = schema.used[d].kind
+        out[kind] = out.get(kind, 0.0) + float(seen[:, place].sum() * log_units[d])
     return out
 
 

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 
 from plurigp.arrays import Array, Scalar
 from plurigp.bound import Batch, Bound, BoundSpec, Nudge, bound, no_nudge
@@ -73,10 +73,10 @@ class State(NamedTuple):
 
 
 class Data(NamedTuple):
-    """The training table in block order."""
+    """The training table in block order, in memory or on disk."""
 
-    values: Float[Array, "N V"]
-    seen: Bool[Array, "N D"]
+    values: np.ndarray  # [N V]
+    seen: np.ndarray  # [N D]
 
     def epoch(self, batch_size: int, rng: np.random.Generator) -> Iterator[Batch]:
         """Every row once, in batches; each stands for n_batches times its rows, so that their average is the bound."""

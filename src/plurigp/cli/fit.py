@@ -18,15 +18,14 @@ def run_fit(
     """Read, settle the schema, train, save, and say what came of it."""
     check_folder(out, force)
     check_request(out, options)
-    from plurigp.data.infer import infer_schema
-    from plurigp.data.read import read_table
+    from plurigp.data import infer_schema, is_parquet, read_table, to_rows
     from plurigp.estimator import PluriGP
 
-    frame = read_table(path)
+    frame = to_rows(path) if is_parquet(path) else read_table(path)
     start = time.monotonic()
     with about(path):
         schema = infer_schema(frame, overrides).override(dict.fromkeys(exclude, "aside"))
-        model = PluriGP(schema=schema, verbose=not json, **options).fit(frame)
+        model = PluriGP(schema=schema, verbose=not json, **options).fit(path if is_parquet(path) else frame)
     answer = summary(model, out, len(frame), time.monotonic() - start)
     model.set_params(verbose=False).save(out)
     if json:

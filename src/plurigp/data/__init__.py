@@ -2,9 +2,10 @@
 
 from plurigp.data.batches import batches
 from plurigp.data.column import ASIDE, Column
-from plurigp.data.frames import to_frame
+from plurigp.data.frames import to_frame, to_rows
 from plurigp.data.infer import infer_schema
 from plurigp.data.kinds import KINDS, Kind
+from plurigp.data.parquet import is_parquet
 from plurigp.data.read import read_table
 from plurigp.data.schema import Schema
 from plurigp.data.table import Coder, Table
@@ -19,6 +20,8 @@ __all__ = [
     "Table",
     "batches",
     "infer_schema",
+    "is_parquet",
     "read_table",
     "to_frame",
+    "to_rows",
 ]

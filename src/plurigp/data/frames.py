@@ -2,13 +2,23 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence, Sized
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
 
+from plurigp.data.parquet import ParquetTable, Rows, is_parquet
 from plurigp.data.wording import at, show
 from plurigp.types import DataError
+
+R = TypeVar("R", pd.DataFrame, ParquetTable)
+
+
+def to_rows(X: object) -> Rows:
+    """The same, but a Parquet file given by its path, or opened already, stays a file read column by column."""
+    if is_parquet(X):
+        X = ParquetTable(X)  # type: ignore[arg-type]  # is_parquet says that it is a path
+    return _checked(X) if isinstance(X, ParquetTable) else to_frame(X)
 
 
 def to_frame(X: object, feature_names: Sequence[str] | None = None) -> pd.DataFrame:
@@ -16,12 +26,15 @@ def to_frame(X: object, feature_names: Sequence[str] | None = None) -> pd.DataFr
 
     NumPy columns are named x0, x1, ... unless `feature_names` are given.
     """
-    frame = _frame(X, feature_names)
+    return named(_checked(_frame(X, feature_names)))
+
+
+def _checked(frame: R) -> R:
     if frame.shape[0] < 1:
         raise DataError(f"Found array with 0 sample(s) (shape={frame.shape}) while a minimum of 1 is required.")
     if frame.shape[1] < 1:
         raise DataError(f"Found array with 0 feature(s) (shape={frame.shape}) while a minimum of 1 is required.")
-    return named(frame)
+    return frame
 
 
 def _frame(X: object, feature_names: Sequence[str] | None) -> pd.DataFrame:

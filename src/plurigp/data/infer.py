@@ -18,7 +18,7 @@ from plurigp.data.cells import (
     spells_numbers,
 )
 from plurigp.data.column import ASIDE, Column, Level
-from plurigp.data.frames import to_frame
+from plurigp.data.frames import to_rows
 from plurigp.data.kinds import read_column, settled
 from plurigp.data.levels import two_levels
 from plurigp.data.schema import Schema, changed, check_names, declaration, load_schema, trials_aside
@@ -50,7 +50,7 @@ def infer_schema(frame: object, overrides: object = None) -> Schema:
 
     `overrides`: a mapping of names to kinds or settings, a Schema, or the path of a TOML file.
     """
-    table = to_frame(frame)
+    table = to_rows(frame)
     changes, source = _changes(overrides)
     check_names(changes, tuple(table.columns), source)
     columns = trials_aside(tuple(_column(table[name], changes.get(name)) for name in table.columns))

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 
 from plurigp.data.cells import Cells, cells_of
 from plurigp.data.column import ASIDE, Column
@@ -30,6 +29,7 @@ from plurigp.data.numeric import (
     unstandardise,
     whole,
 )
+from plurigp.data.parquet import Rows
 from plurigp.data.wording import at, nearest, show
 from plurigp.types import DataError
 
@@ -172,7 +172,7 @@ def settled(column: Column, cells: Cells) -> Column:
     return kind_of(column).settle(column, cells)
 
 
-def cells_in(frame: pd.DataFrame, name: str) -> Cells:
+def cells_in(frame: Rows, name: str) -> Cells:
     """The cells of a column by name; a column that is not there is an error."""
     if name not in frame.columns:
         hint = nearest(name, frame.columns)
@@ -180,7 +180,7 @@ def cells_in(frame: pd.DataFrame, name: str) -> Cells:
     return cells_of(frame[name], name)
 
 
-def read_column(column: Column, cells: Cells, frame: pd.DataFrame) -> np.ndarray:
+def read_column(column: Column, cells: Cells, frame: Rows) -> np.ndarray:
     """Checked raw numbers [N W] of one column, with its trials where another column holds them."""
     trials = cells_in(frame, column.trials) if isinstance(column.trials, str) else None
     return kind_of(column).read(column, cells, trials)

@@ -18,6 +18,7 @@ from pandas.api import types as pdt
 
 from plurigp.data.cells import level_number
 from plurigp.data.frames import named, to_frame
+from plurigp.data.parquet import PARQUET
 from plurigp.data.wording import at, file_name, show
 from plurigp.types import DataError
 
@@ -25,7 +26,6 @@ __all__ = ["GAPS", "read_table", "to_frame"]
 
 GAPS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", ".", "-", "?")
 SEPARATORS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
-PARQUET = (".parquet", ".pq")
 
 
 def read_table(path: str | os.PathLike) -> pd.DataFrame:

@@ -1,17 +1,17 @@
 """Table: coded numbers for the model. Coder: fitted on the training rows, it codes frames and undoes the coding."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 
-from plurigp.data.cells import Cells
 from plurigp.data.column import ASIDE, Column
 from plurigp.data.fill import fill_gaps, in_dtype
-from plurigp.data.frames import to_frame
+from plurigp.data.frames import to_frame, to_rows
 from plurigp.data.kinds import cells_in, kind_of, read_column, settled
 from plurigp.data.numeric import Units, trial_counts
+from plurigp.data.parquet import Rows
 from plurigp.data.schema import Schema, trials_aside
 from plurigp.data.wording import nearest, show
 from plurigp.types import DataError
@@ -39,10 +39,10 @@ class Coder:
     @staticmethod
     def fit(frame: object, schema: Schema) -> "Coder":
         """Completes the schema from the training rows and measures the units of its columns."""
-        rows = to_frame(frame)
-        cells = {column.name: cells_in(rows, column.name) for column in schema.used}
-        columns = trials_aside(tuple(_settled(column, cells, rows) for column in schema), rows.columns)
-        units = [_units(column, cells[column.name], rows) for column in columns if column.kind != ASIDE]
+        rows = to_rows(frame)
+        measured = {column.name: _measured(column, rows) for column in schema}
+        columns = trials_aside(tuple(column for column, _ in measured.values()), rows.columns)
+        units = [measured[column.name][1] for column in columns if column.kind != ASIDE]
         if not units:
             raise _no_column_left(columns, len(rows))
         shift, scale, squeeze = (np.array(part, dtype=np.float64) for part in zip(*units, strict=True))
@@ -50,15 +50,17 @@ class Coder:
 
     def table(self, frame: object) -> Table:
         """Checks and codes a frame; further columns are ignored, a missing one is an error."""
-        rows = to_frame(frame)
-        parts = []
-        seen = []
+        rows = to_rows(frame)
+        values, seen = zip(*self.coded_columns(rows), strict=True)
+        return Table(np.concatenate(values, axis=1), np.stack(seen, axis=1), Schema(self.schema.used), rows.index)
+
+    def coded_columns(self, rows: Rows) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Values [N W] and seen [N] of one used column after another."""
         for d, column in enumerate(self.schema.used):
             numbers = read_column(column, cells_in(rows, column.name), rows).copy()
-            seen.append(~np.isnan(numbers[:, 0]))
+            seen = ~np.isnan(numbers[:, 0])
             numbers[:, 0] = kind_of(column).code(column, numbers[:, 0], self._units(d))
-            parts.append(np.where(np.isnan(numbers), kind_of(column).stand_in, numbers))
-        return Table(np.concatenate(parts, axis=1), np.stack(seen, axis=1), Schema(self.schema.used), rows.index)
+            yield np.where(np.isnan(numbers), kind_of(column).stand_in, numbers), seen
 
     @property
     def log_units(self) -> np.ndarray:
@@ -123,16 +125,16 @@ class Coder:
         return levels.astype(object).where(~gaps) if gaps.any() else levels
 
 
-def _settled(column: Column, cells: Mapping[str, Cells], rows: pd.DataFrame) -> Column:
-    """One column of the schema with its dtype and levels from the training rows."""
+def _measured(column: Column, rows: Rows) -> tuple[Column, Units]:
+    """One column of the schema with its dtype and levels from the training rows, and its units."""
     if column.name in rows.columns:
         column = replace(column, dtype=str(rows[column.name].dtype))
-    return column if column.kind == ASIDE else settled(column, cells[column.name])
-
-
-def _units(column: Column, cells: Cells, rows: pd.DataFrame) -> Units:
+    if column.kind == ASIDE:
+        return column, Units(0.0, 1.0, 0.0)
+    cells = cells_in(rows, column.name)
+    column = settled(column, cells)
     numbers = read_column(column, cells, rows)[:, 0]
-    return kind_of(column).units(column, numbers[~np.isnan(numbers)])
+    return column, kind_of(column).units(column, numbers[~np.isnan(numbers)])
 
 
 def _no_column_left(columns: tuple[Column, ...], n_rows: int) -> DataError:

@@ -87,7 +87,7 @@ def posterior_of(natural: Natural) -> Posterior:
     """(λ, Λ) -> (m, S), by one Cholesky per function."""
     lam, dtype = natural.lam, natural.lam.dtype
     R, logdet = inverse_root(unpack(natural.Lam, lam.shape[1]))
-    m = (R * (R * lam[:, None, :]).sum(2)[:, :, None]).sum(1)  # Rᵀ (R λ)
+    m = jnp.matmul(jnp.matmul(lam[:, None, :], R.mT), R)[:, 0]  # Rᵀ (R λ)
     return Posterior(m, pack_doubled(jnp.matmul(R.mT, R)), (R**2).sum((1, 2)), (-logdet).astype(dtype))
 
 

@@ -1,7 +1,8 @@
 """Columns of one family side by side. The one place where functions of a single cell are vmapped over a table."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from tempfile import TemporaryFile
 from typing import Any
 
 import jax
@@ -88,6 +89,32 @@ def make_layout(schema: Schema) -> Layout:
 def arrange(layout: Layout, table: Table) -> tuple[np.ndarray, np.ndarray]:
     """The table's values [N V] and seen [N D] in block order."""
     return table.values[:, list(layout.slot_order)], table.seen[:, list(layout.order)]
+
+
+IN_MEMORY = 2**30  # bytes of coded cells from which they are kept in an unnamed temporary file instead
+
+
+def arrange_columns(
+    layout: Layout, columns: Iterable[tuple[np.ndarray, np.ndarray]], n_rows: int, dtype: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """The same from one coded column after another (schema order), so that no more than one is held twice."""
+    slot_of, place_of = np.argsort(layout.slot_order), np.argsort(layout.order)
+    values = _room((n_rows, len(slot_of)), dtype)
+    seen = _room((n_rows, len(place_of)), "bool")
+    slot = 0
+    for place, (numbers, known) in zip(place_of, columns, strict=True):
+        for number in numbers.T:
+            values[:, slot_of[slot]] = number
+            slot += 1
+        seen[:, place] = known
+    return values, seen
+
+
+def _room(shape: tuple[int, int], dtype: str) -> np.ndarray:
+    if shape[0] * shape[1] * np.dtype(dtype).itemsize <= IN_MEMORY:
+        return np.empty(shape, dtype)
+    with TemporaryFile() as file:  # has no name and goes when the array does
+        return np.memmap(file, dtype, "w+", shape=shape)
 
 
 def n_common(layout: Layout, seen: np.ndarray) -> int:
@@ -208,7 +235,7 @@ def column_starts(schema: Schema, layout: Layout, values: np.ndarray, seen: np.n
         starts = []
         for c in range(block.n_columns):
             slot = block.slots[0] + c * n_slots
-            cells = values[seen[:, block.columns[0] + c], slot : slot + n_slots]
+            cells = values[seen[:, block.columns[0] + c], slot : slot + n_slots].astype(float)
             column = schema.used[layout.order[block.columns[0] + c]]
             if len(cells) == 0:
                 cells = np.array([KINDS[column.kind].stand_in])

@@ -1,0 +1,112 @@
+"""Does it grow in proportion? Seconds per row and epoch over rows, per column over columns, and memory when streamed.
+
+    python benchmarks/growth.py [--rows 10000 100000 1000000] [--columns 50 500 2000]
+
+Rows: 40 mixed columns (gaussian, bernoulli, beta, poisson, categorical), 10 % gaps, from a Parquet file that
+is read column by column; each size in a process of its own, so that its peak memory is its own. Columns: half gaussian,
+half bernoulli, 10 % gaps, 2,000 rows. Compilation is not counted in the seconds per row and column.
+"""
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from common import save
+
+MIXED = {"gaussian": 10, "bernoulli": 10, "beta": 6, "poisson": 8, "categorical": 6}
+
+
+def write_rows(path: Path, n_rows: int, chunk: int = 100_000) -> None:
+    """A mixed table around two factors, written chunk by chunk."""
+    import pyarrow as pa
+    from pyarrow.parquet import ParquetWriter
+
+    rng = np.random.default_rng(0)
+    loadings = rng.normal(size=(2, sum(MIXED.values())))
+    writer = None
+    for start in range(0, n_rows, chunk):
+        n = min(chunk, n_rows - start)
+        f = iter((rng.normal(size=(n, 2)) @ loadings).T)
+        frame = pd.DataFrame(
+            {f"gaussian{c}": next(f) + rng.normal(size=n) for c in range(MIXED["gaussian"])}
+            | {f"bernoulli{c}": np.where(rng.random(n) < 1 / (1 + np.exp(-next(f))), "yes", "no")
+               for c in range(MIXED["bernoulli"])}
+            | {f"beta{c}": 1 / (1 + np.exp(-next(f) - rng.normal(size=n))) for c in range(MIXED["beta"])}
+            | {f"poisson{c}": rng.poisson(np.exp(0.3 * next(f))).astype(float) for c in range(MIXED["poisson"])}
+            | {f"categorical{c}": np.array(list("abcd"))[np.digitize(next(f) + rng.normal(size=n), [-1, 0, 1])]
+               for c in range(MIXED["categorical"])}
+        )  # fmt: skip
+        frame = frame.mask(rng.random(frame.shape) < 0.1)
+        batch = pa.Table.from_pandas(frame, preserve_index=False)
+        writer = writer or ParquetWriter(path, batch.schema)
+        writer.write_table(batch)
+    writer.close()
+
+
+def fit_file(path: str, n_epochs: int) -> dict:
+    """Seconds of an epoch and peak memory of a fit from the file; run in a process of its own."""
+    from plurigp import PluriGP
+    from plurigp.progress import ProgressLine
+
+    stamps = []
+    ProgressLine.__call__ = lambda self, epoch, record: stamps.append(time.perf_counter())
+    schema = {f"{kind}{c}": kind for kind, n in MIXED.items() for c in range(n)}
+    start = time.perf_counter()
+    PluriGP(5, schema=schema, max_epochs=n_epochs, random_state=0, verbose=True).fit(path)
+    total = time.perf_counter() - start
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024**2
+    return {"epoch": float(np.median(np.diff(stamps))), "fit": total, "peak_gb": peak}
+
+
+def over_rows(sizes: list[int], n_epochs: int) -> list[dict]:
+    out = []
+    with tempfile.TemporaryDirectory() as folder:
+        for n in sizes:
+            path = Path(folder) / f"{n}.parquet"
+            write_rows(path, n)
+            command = [sys.executable, __file__, "--one", str(path), "--epochs", str(n_epochs)]
+            line = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()[-1]
+            out.append({"rows": n, **json.loads(line)})
+            out[-1]["microseconds_per_row"] = 1e6 * out[-1]["epoch"] / n
+            print(out[-1], flush=True)
+    return out
+
+
+def over_columns(sizes: list[int], n_epochs: int = 6) -> list[dict]:
+    from plurigp import PluriGP
+    from plurigp.progress import ProgressLine
+
+    out = []
+    rng = np.random.default_rng(0)
+    for n in sizes:
+        f = rng.normal(size=(2000, 2)) @ rng.normal(size=(2, n))
+        y = np.where(np.arange(n) % 2, rng.random(f.shape) < 1 / (1 + np.exp(-f)), f + rng.normal(size=f.shape))
+        frame = pd.DataFrame(y, columns=[f"c{d}" for d in range(n)]).mask(rng.random(f.shape) < 0.1)
+        stamps = []
+        ProgressLine.__call__ = lambda self, epoch, record, stamps=stamps: stamps.append(time.perf_counter())
+        schema = {f"c{d}": "bernoulli" if d % 2 else "gaussian" for d in range(n)}
+        PluriGP(5, schema=schema, max_epochs=n_epochs, random_state=0).fit(frame)
+        epoch = float(np.median(np.diff(stamps)))
+        out.append({"columns": n, "epoch": epoch, "microseconds_per_column": 1e6 * epoch / n})
+        print(out[-1], flush=True)
+    return out
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, nargs="*", default=[10_000, 100_000, 1_000_000])
+    parser.add_argument("--columns", type=int, nargs="*", default=[50, 200, 500, 2000])
+    parser.add_argument("--epochs", type=int, default=4, help="of the fits over rows (default: %(default)s)")
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.one:
+        print(json.dumps(fit_file(given.one, given.epochs)))
+    else:
+        save("growth", {"rows": over_rows(given.rows, given.epochs), "columns": over_columns(given.columns)})

@@ -1,0 +1,127 @@
+"""How soon is a model good? Held-out score against wall time, for three ways to train the same model.
+
+    python benchmarks/time_to_quality.py [--seeds 3] [--tables digits support] [--epochs 1000]
+
+natural     natural gradients for q(v), Adam for the rest: what PluriGP does
+adam        Adam on everything, for --epochs epochs
+sampling    natural gradients, expectations by sampling instead of quadrature (the paper's ablation), same number of
+            evaluations per cell
+
+A tenth of the cells is hidden. Every few epochs the clock stops and the hidden cells are scored from the training
+state as it stands. Compilation is not counted: every program is compiled before the clock starts.
+"""
+
+import argparse
+import time
+
+import jax
+import numpy as np
+from common import save
+from threadpoolctl import threadpool_limits
+
+from plurigp.bound import BoundSpec
+from plurigp.compiling import compiled_work
+from plurigp.data import Coder
+from plurigp.datasets import digits, load_support
+from plurigp.gp.sparse import each_its_own, posterior_of_root
+from plurigp.heldout import hide_cells
+from plurigp.likelihoods.blocks import arrange, make_layout, n_common, rules_of
+from plurigp.model import Settings, init_model
+from plurigp.predict import cell_log_density, make_predictor
+from plurigp.training import Data, Plateau, Root, Schedule, _rates, refresh, run_epoch, start_state
+
+WAYS = {
+    "natural": {"optimizer": "natural"},
+    "adam": {"optimizer": "adam"},
+    "sampling": {"optimizer": "natural", "sampling": True},
+}
+
+
+class Race:
+    """One table with hidden cells, and the score of a training state on some of them."""
+
+    def __init__(self, frame, schema, seed, n_components, batch_size, n_quadrature=None, scored=1500):
+        shown = hide_cells(frame, schema, 0.1, seed)
+        self.coder = Coder.fit(shown, schema)
+        self.schema, self.layout = self.coder.schema, make_layout(self.coder.schema)
+        values, seen = arrange(self.layout, self.coder.table(shown))
+        self.data = Data(values.astype("float32"), seen)
+        self.rules = rules_of(self.layout, n_quadrature)
+        self.settings = Settings(n_components=n_components, n_inducing=50)
+        self.batch_size, self.seed = batch_size, seed
+        some = np.sort(np.random.default_rng(seed).permutation(len(frame))[:scored])
+        self.shown, self.complete = (self.coder.table(part.iloc[some]) for part in (shown, frame))
+
+    def score(self, state) -> float:
+        """Nats per hidden cell, from the state as it stands."""
+        state = refresh(state)
+        q = posterior_of_root(*state.q) if isinstance(state.q, Root) else state.now
+        predictor = make_predictor(*jax.tree.map(np.asarray, (state.model, each_its_own(q))), self.layout, self.rules)
+        cells = cell_log_density(predictor, self.shown, self.complete, n_draws=16) - self.coder.log_units
+        return float(cells[self.complete.seen & ~self.shown.seen].mean())
+
+    def run(self, way: str, n_epochs: int, every: int) -> list[dict]:
+        """Seconds of training and score, every few epochs."""
+        options = dict(WAYS[way])
+        natural = options["optimizer"] == "natural"
+        tol = Schedule.tol if natural else -np.inf  # Adam goes on to the end, whatever its plateau
+        schedule = Schedule(n_epochs, self.batch_size, tol=tol, optimizer=options["optimizer"])
+        sampling = options.get("sampling", False)
+        spec = BoundSpec(
+            self.layout,
+            self.rules,
+            sampling=sampling,
+            n_common=n_common(self.layout, self.data.seen) if natural and not sampling else 0,
+        )
+        with compiled_work(), threadpool_limits(1, user_api="blas"):
+            model = init_model(self.seed, self.settings, self.schema, self.layout, self.data.values, self.data.seen)
+            state = start_state(spec, model, schedule.optimizer)
+            rates = _rates(schedule, 0, 1.0, "float32")
+            rng = np.random.default_rng([self.seed, 1])
+            run_epoch(spec, state, self.data.epoch(self.batch_size, np.random.default_rng(0)), 0, 0, rates)  # compiles
+            plateau, path, seconds, n_steps = Plateau(schedule, int(self.data.seen.sum())), [], 0.0, 0
+            while not plateau.finished:
+                rates = _rates(schedule, len(plateau.totals), plateau.factor, "float32")
+                start = time.perf_counter()
+                epoch = self.data.epoch(self.batch_size, rng)
+                state, n_steps, parts = run_epoch(spec, state, epoch, self.seed, n_steps, rates)
+                seconds += time.perf_counter() - start
+                plateau.add(float(parts.bound.total))
+                done = len(plateau.totals)
+                if done % every == 0 or plateau.finished:
+                    path.append({"epoch": done, "seconds": seconds, "cells": self.score(state)})
+        return path
+
+
+def reached(path: list[dict], goal: float) -> float | None:
+    """The first time at which the goal was reached."""
+    return next((p["seconds"] for p in path if p["cells"] >= goal), None)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--epochs", type=int, default=1000)
+    parser.add_argument("--tables", nargs="+", default=["digits", "support"])
+    given = parser.parse_args()
+    images, support = digits(), load_support()
+    tables = {
+        "digits": (images.table.iloc[:600], images.schema, {"n_components": 6, "batch_size": 300}),
+        "support": (support.table, support.schema, {"n_components": 10, "batch_size": 500}),
+    }
+    result = {}
+    for name in given.tables:
+        frame, schema, sizes = tables[name]
+        result[name] = []
+        for seed in range(given.seeds):
+            race = Race(frame, schema, seed, **sizes)
+            paths = {way: race.run(way, given.epochs, 5 if way != "adam" else 50) for way in WAYS}
+            goal = paths["adam"][-1]["cells"]
+            times = {way: reached(path, goal) for way, path in paths.items()}
+            final = {way: path[-1]["cells"] for way, path in paths.items()}
+            total = {way: path[-1]["seconds"] for way, path in paths.items()}
+            result[name].append({"goal": goal, "reached": times, "final": final, "seconds": total, "paths": paths})
+            print(name, seed, f"goal {goal:.4f}")
+            for way in WAYS:
+                print(f"  {way:9s} reached {times[way]} s, final {final[way]:.4f} after {total[way]:.1f} s", flush=True)
+    save("time_to_quality", result)
