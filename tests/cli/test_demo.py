@@ -10,7 +10,7 @@ from plurigp.cli.demo import run_demo
 def test_it_prints_and_writes_what_it_promises(tmp_path, capsys):
     run_demo(tmp_path / "out", rows=150, epochs=2)
     said = capsys.readouterr().out
-    for words in ("150 seriously ill hospital patients", "their order is not used yet", "categorical", "marginal"):
+    for words in ("150 seriously ill hospital patients", "levels in order", "categorical", "marginal"):
         assert words in said
     out = tmp_path / "out"
     assert len(pd.read_csv(out / "latent.csv")) == 150

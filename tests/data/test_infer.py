@@ -73,11 +73,23 @@ def test_repeated_text_is_categorical(dtype):
     assert column.dtype == dtype
 
 
-def test_ordered_categories_keep_their_order_and_say_it_is_not_used():
+def test_ordered_categories_are_ordinal_in_their_order():
     values = pd.Categorical(cycle("mild", "severe", "none"), categories=["none", "mild", "severe"], ordered=True)
     column = guess(values)
     assert column.levels == ("none", "mild", "severe")
-    assert "order is not used yet" in column.reason
+    assert column.kind == "ordinal"
+    assert column.reason == "3 levels in order: none, mild, severe"
+
+
+def test_ordinal_needs_an_order_and_three_levels():
+    words = pd.DataFrame({"stage": cycle("mild", "severe", "none")})
+    with pytest.raises(DataError, match="ordinal needs an order; give levels"):
+        infer_schema(words, {"stage": "ordinal"})
+    given = infer_schema(words, {"stage": {"kind": "ordinal", "levels": ["none", "mild", "severe"]}})
+    assert given["stage"].levels == ("none", "mild", "severe")
+    assert infer_schema(pd.DataFrame({"grade": cycle(3, 1, 2)}), {"grade": "ordinal"})["grade"].levels == (1, 2, 3)
+    with pytest.raises(DataError, match="ordinal needs at least 3 levels"):
+        infer_schema(pd.DataFrame({"grade": cycle(3, 1)}), {"grade": "ordinal"})
 
 
 def test_a_category_of_numbers_is_categorical():

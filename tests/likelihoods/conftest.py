@@ -37,7 +37,7 @@ class Family:
     like: Likelihood
     draw: Callable[[np.random.Generator, int], Cells]
     scipy: Callable[[Cells], np.ndarray]  # log density of every cell
-    theta: dict[str, float]  # one ordinary column
+    theta: dict[str, float | np.ndarray]  # one ordinary column
     n_functions: int = 1
 
     @property
@@ -69,6 +69,55 @@ def _gaussian_hetero(rng: np.random.Generator, n: int) -> Cells:
 def _lognormal(rng: np.random.Generator, n: int) -> Cells:
     theta, facts, y, f = _gaussian(rng, n)
     return Cells(theta, facts, np.exp(y), f)
+
+
+def _student_t(rng: np.random.Generator, n: int) -> Cells:
+    f = rng.uniform(-3, 3, (n, 1))
+    theta = {"log_scale": rng.uniform(-5, 1, n), "log_df": rng.uniform(-1, 4, n)}
+    return Cells(theta, {}, _column(n, f[:, 0] + 3 * rng.standard_t(2, n)), f)
+
+
+def _gamma(rng: np.random.Generator, n: int) -> Cells:
+    f, log_shape = rng.uniform(-4, 4, (n, 1)), rng.uniform(-1.5, 5, n)
+    y = np.exp(f[:, 0]) * rng.gamma(np.exp(np.minimum(log_shape, 2))) / np.exp(np.minimum(log_shape, 2))
+    return Cells({"log_shape": log_shape}, {}, _column(n, np.maximum(y, 1e-12)), f)
+
+
+def _negative_binomial(rng: np.random.Generator, n: int) -> Cells:
+    f, log_r = rng.uniform(-4, 5, (n, 1)), rng.uniform(-2, 4, n)
+    return Cells({"log_r": log_r}, {}, _column(n, rng.poisson(np.exp(f[:, 0] + rng.normal(size=n)))), f)
+
+
+def _zero_inflated_poisson(rng: np.random.Generator, n: int) -> Cells:
+    f, logit = rng.uniform(-4, 5, (n, 1)), rng.uniform(-4, 3, n)
+    y = rng.poisson(np.exp(f[:, 0])) * (rng.random(n) < 0.5)
+    return Cells({"logit_zero": logit}, {}, _column(n, y), f)
+
+
+def _ordinal(rng: np.random.Generator, n: int) -> Cells:
+    theta = {"first_cut": rng.uniform(-3, 1, n), "log_gaps": rng.uniform(-3, 1, (n, 3))}
+    return Cells(theta, {}, _column(n, rng.integers(0, 5, n)), rng.uniform(-6, 6, (n, 1)))
+
+
+def ordinal_cuts(theta: dict[str, np.ndarray]) -> np.ndarray:
+    """−∞, c_1 … c_{K−1}, ∞ of every cell."""
+    steps = np.concatenate([np.asarray(theta["first_cut"])[:, None], np.exp(theta["log_gaps"])], 1)
+    return np.pad(np.cumsum(steps, 1), ((0, 0), (1, 1)), constant_values=(-np.inf, np.inf))
+
+
+def _scipy_ordinal(c: Cells) -> np.ndarray:
+    cuts, k = ordinal_cuts(c.theta), c.y[:, 0].astype(int)
+    low, high = (np.take_along_axis(cuts, (k + step)[:, None], 1)[:, 0] - c.f[:, 0] for step in (0, 1))
+    turn = low + high > 0
+    low, high = np.where(turn, -high, low), np.where(turn, -low, high)
+    return special.log_ndtr(high) + np.log(-np.expm1(special.log_ndtr(low) - special.log_ndtr(high)))
+
+
+def _scipy_zip(c: Cells) -> np.ndarray:
+    zero = special.expit(c.theta["logit_zero"])
+    poisson = stats.poisson.pmf(c.y[:, 0], np.exp(c.f[:, 0]))
+    above = special.log_expit(-c.theta["logit_zero"]) + stats.poisson.logpmf(c.y[:, 0], np.exp(c.f[:, 0]))
+    return np.where(c.y[:, 0] == 0, np.log(zero + (1 - zero) * poisson), above)
 
 
 def _bernoulli(rng: np.random.Generator, n: int) -> Cells:
@@ -154,6 +203,30 @@ _ALL = (
         _poisson,
         lambda c: stats.poisson.logpmf(c.y[:, 0], np.exp(c.f[:, 0])),
         {},
+    ),
+    Family(
+        LIKELIHOODS["student_t"],
+        _student_t,
+        lambda c: stats.t.logpdf(c.y[:, 0], 1 + np.exp(c.theta["log_df"]), c.f[:, 0], noise_sd(c.theta["log_scale"])),
+        {"log_scale": -0.7, "log_df": 1.2},
+    ),
+    Family(
+        LIKELIHOODS["gamma"],
+        _gamma,
+        lambda c: stats.gamma.logpdf(
+            c.y[:, 0], np.exp(c.theta["log_shape"]), scale=np.exp(c.f[:, 0] - c.theta["log_shape"])
+        ),
+        {"log_shape": 1.0},
+    ),
+    Family(
+        LIKELIHOODS["negative_binomial"],
+        _negative_binomial,
+        lambda c: stats.nbinom.logpmf(c.y[:, 0], np.exp(c.theta["log_r"]), special.expit(c.theta["log_r"] - c.f[:, 0])),
+        {"log_r": 0.8},
+    ),
+    Family(LIKELIHOODS["zero_inflated_poisson"], _zero_inflated_poisson, _scipy_zip, {"logit_zero": -0.8}),
+    Family(
+        LIKELIHOODS["ordinal"], _ordinal, _scipy_ordinal, {"first_cut": -1.0, "log_gaps": np.array([0.1, -0.4, 0.2])}
     ),
     Family(LIKELIHOODS["categorical"], _categorical, _scipy_categorical, {}, n_functions=8),
 )

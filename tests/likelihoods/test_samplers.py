@@ -72,6 +72,39 @@ def test_beta(nu, f):
     assert stats.kstest(got, stats.beta(nu * mu, nu * (1 - mu)).cdf).pvalue > P_VALUE
 
 
+@pytest.mark.parametrize(("log_scale", "log_df", "f"), [(-1.0, 1.0, 2.0), (0.5, 3.0, -3.0)])
+def test_student_t(log_scale, log_df, f):
+    got = draws("student_t", {"log_scale": log_scale, "log_df": log_df}, [0.0], [f])
+    scale = np.sqrt(FLOOR**2 + np.exp(2 * log_scale))
+    assert stats.kstest(got, stats.t(1 + np.exp(log_df), f, scale).cdf).pvalue > P_VALUE
+
+
+@pytest.mark.parametrize(("log_shape", "f"), [(-1.0, 0.5), (0.0, -2.0), (3.0, 1.0)])
+def test_gamma(log_shape, f):
+    got = draws("gamma", {"log_shape": log_shape}, [1.0], [f])
+    assert stats.kstest(got, stats.gamma(np.exp(log_shape), scale=np.exp(f - log_shape)).cdf).pvalue > P_VALUE
+
+
+@pytest.mark.parametrize(("log_r", "f"), [(-0.5, 1.0), (1.5, 2.0)])
+def test_negative_binomial(log_r, f):
+    law = stats.nbinom(np.exp(log_r), special.expit(log_r - f))
+    assert_masses(draws("negative_binomial", {"log_r": log_r}, [0.0], [f]), 60, law.pmf)
+
+
+@pytest.mark.parametrize(("logit_zero", "f"), [(-1.0, 1.0), (1.0, 0.0)])
+def test_zero_inflated_poisson(logit_zero, f):
+    zero = special.expit(logit_zero)
+    got = draws("zero_inflated_poisson", {"logit_zero": logit_zero}, [0.0], [f])
+    assert_masses(got, 20, lambda k: zero * (k == 0) + (1 - zero) * stats.poisson.pmf(k, np.exp(f)))
+
+
+@pytest.mark.parametrize("f", [-2.0, 0.3, 3.0])
+def test_ordinal(f):
+    theta = {"first_cut": -1.0, "log_gaps": np.array([0.1, -0.4, 0.2])}
+    cuts = np.concatenate([[-np.inf], np.cumsum([-1.0, *np.exp(theta["log_gaps"])]), [np.inf]])
+    assert_masses(draws("ordinal", theta, [0.0], [f]), 4, lambda k: np.diff(special.ndtr(cuts - f))[k])
+
+
 @pytest.mark.parametrize("f", [-3.0, 0.4, 2.0])
 def test_bernoulli(f):
     assert_masses(draws("bernoulli", {}, [0.0], [f]), 1, stats.bernoulli(special.expit(f)).pmf)

@@ -124,8 +124,8 @@ def _guess_text(cells: Cells, found: list[Level], n_seen: int) -> Guess:
         return ASIDE, "dates written as text; to use them, turn them into a number such as days since a start", ()
     repeated = len(found) < n_seen and (cells.category or len(found) <= n_seen / 2 + 1)
     if repeated and len(found) <= MOST_LEVELS:
-        order = "; their order is not used yet" if cells.ordered else ""
-        return "categorical", f"{len(found)} levels: {listing(map(bare, found), 5)}{order}", tuple(found)
+        kind, order = ("ordinal", " in order") if cells.ordered and len(found) > 2 else ("categorical", "")
+        return kind, f"{len(found)} levels{order}: {listing(map(bare, found), 5)}", tuple(found)
     return ASIDE, _unusable(cells, found, n_seen), ()
 
 

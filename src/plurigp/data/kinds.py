@@ -7,7 +7,7 @@ import numpy as np
 
 from plurigp.data.cells import Cells, cells_of
 from plurigp.data.column import ASIDE, Column
-from plurigp.data.levels import nearest_level, read_levels, settle_bernoulli, settle_categorical
+from plurigp.data.levels import nearest_level, read_levels, settle_bernoulli, settle_categorical, settle_ordinal
 from plurigp.data.numeric import (
     Units,
     geometric_units,
@@ -74,6 +74,25 @@ _ENTRIES = (
         decode=unstandardise,
     ),
     Kind(
+        name="student_t",
+        about="numbers with heavy tails or outliers",
+        settle=keep,
+        read=read_numbers,
+        units=standard_units,
+        code=standardise,
+        decode=unstandardise,
+    ),
+    Kind(
+        name="gamma",
+        about="numbers above zero, skewed, whose sd grows with their mean",
+        settle=keep,
+        read=read_positive,
+        units=geometric_units,
+        code=in_units,
+        decode=unstandardise,
+        stand_in=(1.0,),
+    ),
+    Kind(
         name="lognormal",
         about="numbers above zero with a long right tail: lab values, costs, durations",
         settle=keep,
@@ -123,6 +142,34 @@ _ENTRIES = (
         units=plain_units,
         code=same,
         decode=whole,
+    ),
+    Kind(
+        name="negative_binomial",
+        about="counts with more spread than a Poisson",
+        settle=keep,
+        read=read_counts,
+        units=plain_units,
+        code=same,
+        decode=whole,
+    ),
+    Kind(
+        name="zero_inflated_poisson",
+        about="counts with more zeros than a Poisson",
+        settle=keep,
+        read=read_counts,
+        units=plain_units,
+        code=same,
+        decode=whole,
+    ),
+    Kind(
+        name="ordinal",
+        about="one of several levels in an order; levels = [lowest, ..., highest]",
+        settle=settle_ordinal,
+        read=read_levels,
+        units=plain_units,
+        code=same,
+        decode=nearest_level,
+        settings=("levels",),
     ),
     Kind(
         name="categorical",

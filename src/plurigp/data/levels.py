@@ -57,6 +57,16 @@ def settle_categorical(column: Column, cells: Cells) -> Column:
     return replace(column, levels=tuple(found))
 
 
+def settle_ordinal(column: Column, cells: Cells) -> Column:
+    """Finds the levels and their order: the column's own, or that of numbers; words alone have none."""
+    if not column.levels and not cells.ordered and any(isinstance(level, str) for level in _found(column, cells)):
+        raise DataError(f"{at(column.name)}: ordinal needs an order; give levels = [lowest, ..., highest].")
+    column = settle_categorical(column, cells)
+    if len(column.levels) < 3:
+        raise DataError(f'{at(column.name)}: ordinal needs at least 3 levels, not 2; declare it "bernoulli".')
+    return column
+
+
 def _values(found: list[Level]) -> str:
     shown = listing(map(show, found))
     return f"one value ({shown})" if len(found) == 1 else f"{len(found)} different values ({shown})"

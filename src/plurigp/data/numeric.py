@@ -81,7 +81,7 @@ def read_positive(column: Column, cells: Cells, trials: Cells | None) -> np.ndar
     if wrong.any():
         row = int(np.argmax(wrong))
         raise DataError(
-            f"{at(column.name, row)}: the value is not above zero, which lognormal needs; "
+            f"{at(column.name, row)}: the value is not above zero, which {column.kind} needs; "
             'correct it, make it a gap, or declare the column "gaussian".'
         )
     return numbers[:, None]

@@ -130,9 +130,11 @@ def _measured(column: Column, rows: Rows) -> tuple[Column, Units]:
     if column.name in rows.columns:
         column = replace(column, dtype=str(rows[column.name].dtype))
     if column.kind == ASIDE:
-        return column, Units(0.0, 1.0, 0.0)
+        return column, Units()
     cells = cells_in(rows, column.name)
     column = settled(column, cells)
+    if column.kind == ASIDE:  # no cell is left
+        return column, Units()
     numbers = read_column(column, cells, rows)[:, 0]
     return column, kind_of(column).units(column, numbers[~np.isnan(numbers)])
 

@@ -10,7 +10,7 @@ from jaxtyping import Float
 
 from plurigp.arrays import Array, Scalar
 from plurigp.data import Column
-from plurigp.likelihoods.rules import Rule, expect, log_expect
+from plurigp.likelihoods.rules import Rule, expect, gauss_hermite, log_expect
 
 Theta = Mapping[str, Any]  # one column's own parameters, unconstrained; "n_levels" (not learned) rides along
 
@@ -53,7 +53,9 @@ class Likelihood:
     block_expected_log_prob: Callable[..., Float[Array, "B C"]] | None = None
     block_predictive_log_prob: Callable[..., Float[Array, "B C"]] | None = None
     block_predictive_mean: Callable[..., Float[Array, "B C R"]] | None = None
+    rule: Callable[[int], Rule] = gauss_hermite  # from a number of points
     n_quadrature: int = 10
+    block_width: Callable[[Column], int] | None = None  # what columns of a block share besides their functions
     continuous: bool = False
     constant_curvature: bool = False  # ∂²E[log p]/∂f² is the same for every cell of a column
 

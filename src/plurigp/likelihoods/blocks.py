@@ -14,9 +14,9 @@ from plurigp.arrays import Array
 from plurigp.data import KINDS, Schema, Table
 from plurigp.likelihoods.base import Likelihood, expected_log_prob, predictive_log_prob, predictive_mean
 from plurigp.likelihoods.registry import likelihood_of
-from plurigp.likelihoods.rules import Rule, expect_by_sampling, gauss_hermite
+from plurigp.likelihoods.rules import Rule, expect_by_sampling
 
-Thetas = tuple[dict[str, Float[Array, "_"]], ...]  # one per block, a number per column
+Thetas = tuple[dict[str, Float[Array, "_ ..."]], ...]  # one per block, columns first
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,8 @@ def make_layout(schema: Schema) -> Layout:
     groups: dict[tuple[bool, str, int], list[int]] = {}
     for position, column in enumerate(schema.used):
         like = likelihood_of(column.kind)
-        key = (like.constant_curvature, column.kind, 1 << (like.n_functions(column) - 1).bit_length())
+        padded = 1 << (like.n_functions(column) - 1).bit_length()
+        key = (like.constant_curvature, column.kind, like.block_width(column) if like.block_width else padded)
         groups.setdefault(key, []).append(position)
     first_slot = np.concatenate([[0], np.cumsum([KINDS[c.kind].n_slots for c in schema.used])]).astype(int)
     blocks: list[Block] = []
@@ -131,7 +132,7 @@ def rules_of(layout: Layout, n_quadrature: int | Mapping[str, int] | None) -> tu
     """A rule per block: the family's own number of points unless one is given for all or by kind."""
     given = n_quadrature if isinstance(n_quadrature, Mapping) else {}
     return tuple(
-        gauss_hermite(
+        b.likelihood.rule(
             given.get(b.likelihood.kind, n_quadrature if isinstance(n_quadrature, int) else 0)
             or b.likelihood.n_quadrature
         )

@@ -4,11 +4,29 @@ from plurigp.likelihoods.base import Likelihood
 from plurigp.likelihoods.bernoulli import bernoulli, binomial
 from plurigp.likelihoods.beta import beta
 from plurigp.likelihoods.categorical import categorical
+from plurigp.likelihoods.counts import negative_binomial, zero_inflated_poisson
+from plurigp.likelihoods.gamma import gamma
 from plurigp.likelihoods.gaussian import gaussian, gaussian_hetero
 from plurigp.likelihoods.lognormal import lognormal
+from plurigp.likelihoods.ordinal import ordinal
 from plurigp.likelihoods.poisson import poisson
+from plurigp.likelihoods.student_t import student_t
 
-_FAMILIES = (gaussian, gaussian_hetero, lognormal, bernoulli, binomial, beta, poisson, categorical)
+_FAMILIES = (
+    gaussian,
+    gaussian_hetero,
+    student_t,
+    lognormal,
+    gamma,
+    bernoulli,
+    binomial,
+    beta,
+    poisson,
+    negative_binomial,
+    zero_inflated_poisson,
+    categorical,
+    ordinal,
+)
 LIKELIHOODS = {like.kind: like for like in _FAMILIES}
 
 

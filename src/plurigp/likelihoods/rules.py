@@ -27,6 +27,18 @@ def gauss_hermite(n: int) -> Rule:
     return Rule(tuple(points.tolist()), tuple((weights / weights.sum()).tolist()))
 
 
+REACH = 5.8  # of the even rule, in standard deviations: what lies beyond weighs 1e-8
+
+
+@cache
+def even(n: int) -> Rule:
+    """n equally spaced points, weighted by the density: for smooth g it converges exponentially, and for large
+    variances far sooner than Gauss–Hermite, whose outer points are wasted on tails."""
+    points = np.linspace(-REACH, REACH, n)
+    weights = np.exp(-(points**2) / 2)
+    return Rule(tuple(points.tolist()), tuple((weights / weights.sum()).tolist()))
+
+
 UNROLL = 12  # short rules are unrolled (several times faster than a tensordot); long ones are scanned, to compile once
 
 
