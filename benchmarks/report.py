@@ -61,8 +61,57 @@ def start(result):
     return lines
 
 
-SECTIONS = {"recovery": ("Recovery", recovery), "likelihoods": ("Right likelihoods", likelihoods),
-            "start": ("The start", start)}  # fmt: skip
+def speed(result):
+    lines = [
+        "Milliseconds per training epoch, all in one run, taking turns; *useful* counts the three big products only.\n",
+        "| shape | | ms per epoch | × plurigp | useful GFLOP/s | share of peak |",
+        "|---|---|--:|--:|--:|--:|",
+    ]
+    for shape, r in result["shapes"].items():
+        for name, c in r["contestants"].items():
+            cells = f"{1e3 * c['seconds']['median']:.1f} | {c['ratio']['median']:.1f} | {c['useful_gflops']:.1f}"
+            lines.append(f"| {shape} | {name} | {cells} | {c['share_of_peak']:.0%} |")
+        lines.append(f"| {shape} | matrix product | | | {r['peak_gflops']['median']:.1f} | 100% |")
+    return lines
+
+
+def time_to_quality(result):
+    lines = [
+        "Seconds of training until the hidden cells are predicted as well as by Adam on everything after all its epochs, "
+        "and the final score in nats per hidden cell.\n",
+        "| table | seed | way | reached after | final score | seconds in all |",
+        "|---|---|---|--:|--:|--:|",
+    ]
+    for table in (k for k in result if k != "versions"):
+        for seed, run in enumerate(result[table]):
+            for way, final in run["final"].items():
+                when = "never" if run["reached"][way] is None else f"{run['reached'][way]:.1f} s"
+                lines.append(f"| {table} | {seed} | {way} | {when} | {final:.4f} | {run['seconds'][way]:.1f} |")
+    return lines
+
+
+def growth(result):
+    lines = [
+        "Rows: 40 mixed columns, 10 % gaps, from Parquet. Columns: half gaussian, half bernoulli, 2,000 rows.\n",
+        "| | seconds per epoch | per row or column | peak memory | whole fit |",
+        "|---|--:|--:|--:|--:|",
+    ]
+    for r in result["rows"]:
+        cost = f"{r['epoch']:.3f} | {r['microseconds_per_row']:.1f} µs | {r['peak_gb']:.2f} GB | {r['fit']:.1f} s"
+        lines.append(f"| {r['rows']:,} rows | {cost} |")
+    for r in result["columns"]:
+        lines.append(f"| {r['columns']:,} columns | {r['epoch']:.3f} | {r['microseconds_per_column']:.0f} µs | | |")
+    return lines
+
+
+SECTIONS = {
+    "recovery": ("Recovery", recovery),
+    "likelihoods": ("Right likelihoods", likelihoods),
+    "start": ("The start", start),
+    "speed": ("Speed", speed),
+    "time_to_quality": ("Time to quality", time_to_quality),
+    "growth": ("Growth", growth),
+}
 
 if __name__ == "__main__":
     page = [
