@@ -77,8 +77,7 @@ def speed(result):
 
 def time_to_quality(result):
     lines = [
-        "Seconds of training until the hidden cells are predicted as well as by Adam on everything after all its epochs, "
-        "and the final score in nats per hidden cell.\n",
+        "Seconds of training until hidden cells are predicted as well as by Adam on everything after all its epochs.\n",
         "| table | seed | way | reached after | final score | seconds in all |",
         "|---|---|---|--:|--:|--:|",
     ]
