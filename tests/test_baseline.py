@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
+from scipy import optimize, special, stats
 
 from plurigp.baseline import marginal_log_density
 from plurigp.data import KINDS, Coder, infer_schema
@@ -17,6 +17,11 @@ SCHEMA = {
     "hits": {"kind": "binomial", "trials": "shots"},
     "share": "beta",
     "visits": "poisson",
+    "tails": "student_t",
+    "dose": "gamma",
+    "falls": "negative_binomial",
+    "seizures": "zero_inflated_poisson",
+    "grade": "ordinal",
     "ward": {"kind": "categorical", "levels": ["a", "b", "c", "d"]},
 }
 
@@ -34,6 +39,11 @@ def frame() -> pd.DataFrame:
             "hits": rng.binomial(shots, 0.3).astype(float),
             "share": rng.beta(2, 5, N),
             "visits": rng.poisson(2.5, N).astype(float),
+            "tails": 5 + 2 * rng.standard_t(3, N),
+            "dose": rng.gamma(2.0, 3.0, N),
+            "falls": rng.poisson(rng.gamma(1.5, 2.0, N)).astype(float),
+            "seizures": rng.poisson(3.0, N) * (rng.random(N) > 0.4).astype(float),
+            "grade": rng.choice([1.0, 2.0, 3.0], N, p=[0.5, 0.3, 0.2]),
             "ward": rng.choice(list("abcd"), N, p=[0.5, 0.3, 0.15, 0.05]),
         }
     )
@@ -71,9 +81,34 @@ def _categorical(y, new):
     return np.log(new.map(y.value_counts(normalize=True)))
 
 
+def _gamma(y, new):
+    shape, _, scale = stats.gamma.fit(y, floc=0)
+    return stats.gamma.logpdf(new, shape, scale=scale)
+
+
+def _best(log_density, start):
+    """Maximum likelihood by SciPy's own optimiser, nothing shared with the source."""
+
+    def fitted(y, new):
+        found = optimize.minimize(lambda p: -log_density(y, p).mean(), start, method="Nelder-Mead", tol=1e-8)
+        return log_density(new, found.x)
+
+    return fitted
+
+
+def _zip(y, p):
+    zero = special.expit(p[1])
+    return np.log(zero * (y == 0) + (1 - zero) * stats.poisson.pmf(y, np.exp(p[0])))
+
+
 @pytest.mark.parametrize(
     ("name", "by_scipy"),
     [
+        ("tails", _best(lambda y, p: stats.t.logpdf(y, 1 + np.exp(p[0]), p[1], np.exp(p[2])), [1.0, 5.0, 0.5])),
+        ("dose", _gamma),
+        ("falls", _best(lambda y, p: stats.nbinom.logpmf(y, np.exp(p[0]), special.expit(p[1])), [0.5, 0.0])),
+        ("seizures", _best(_zip, [1.0, 0.0])),
+        ("grade", _categorical),
         ("lab", _normal),
         ("pressure", _normal),
         ("cost", _lognormal),

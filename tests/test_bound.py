@@ -20,7 +20,7 @@ from plurigp.likelihoods.blocks import make_layout, rules_of
 from plurigp.likelihoods.gaussian import FLOOR
 from plurigp.model import Model
 
-LEVELS = {"bernoulli": ("no", "yes"), "categorical": ("a", "b", "c")}
+LEVELS = {"bernoulli": ("no", "yes"), "ordinal": (1, 2, 3), "categorical": ("a", "b", "c")}
 
 
 class World:
@@ -50,8 +50,22 @@ TABLE = {  # three rows
     "beta": [[0.2], [0.45], [0.9]],
     "poisson": [[0], [2], [5]],
     "categorical": [[0], [2], [2]],
+    "student_t": [[-0.9], [0.2], [1.1]],
+    "gamma": [[0.4], [1.2], [3.0]],
+    "negative_binomial": [[0], [2], [5]],
+    "zero_inflated_poisson": [[0], [0], [5]],
+    "ordinal": [[0], [1], [2]],
 }
-THETA = {"gaussian": {"log_sd": -0.7}, "lognormal": {"log_sd": -0.5}, "beta": {"log_nu": 2.0}}
+THETA = {
+    "gaussian": {"log_sd": -0.7},
+    "lognormal": {"log_sd": -0.5},
+    "beta": {"log_nu": 2.0},
+    "student_t": {"log_scale": -0.7, "log_df": 1.0},
+    "gamma": {"log_shape": 0.7},
+    "negative_binomial": {"log_r": 0.7},
+    "zero_inflated_poisson": {"logit_zero": -1.0},
+    "ordinal": {"first_cut": -0.5, "log_gaps": [0.0]},
+}
 COMPOSITE = ("gaussian", "bernoulli", "categorical")
 
 
@@ -73,7 +87,7 @@ def make_model(world: World, n_rows: int, lengthscale: float = 1.0, log_sd: floa
         jnp.asarray(log_scale),
     )
     thetas = tuple(
-        {k: jnp.full(1, v) for k, v in THETA.get(b.likelihood.kind, {}).items()} for b in world.layout.blocks
+        {k: jnp.asarray([v]) for k, v in THETA.get(b.likelihood.kind, {}).items()} for b in world.layout.blocks
     )
     mean = jnp.asarray(rng.normal(size=(n_rows, 1)))
     return Model(FreeRows(mean, jnp.full((n_rows, 1), log_sd)), gp, thetas)
@@ -112,6 +126,19 @@ def log_density(kind: str, f: np.ndarray) -> np.ndarray:
         case "beta":
             mu, nu = 1e-5 + (1 - 2e-5) * special.ndtr(f[..., 0]), np.exp(2.0)
             return stats.beta.logpdf(y, nu * mu, nu * (1 - mu))
+        case "student_t":
+            return stats.t.logpdf(y, 1 + np.exp(1.0), f[..., 0], np.hypot(FLOOR, np.exp(-0.7)))
+        case "gamma":
+            return stats.gamma.logpdf(y, np.exp(0.7), scale=np.exp(f[..., 0] - 0.7))
+        case "negative_binomial":
+            return stats.nbinom.logpmf(y, np.exp(0.7), special.expit(0.7 - f[..., 0]))
+        case "zero_inflated_poisson":
+            poisson = (1 - special.expit(-1.0)) * stats.poisson.pmf(y, np.exp(f[..., 0]))
+            return np.log(special.expit(-1.0) * (y == 0) + poisson)
+        case "ordinal":
+            cuts = np.array([-np.inf, -0.5, 0.5, np.inf])
+            below, above = cuts[y.astype(int)], cuts[y.astype(int) + 1]
+            return np.log(special.ndtr(above - f[..., 0]) - special.ndtr(below - f[..., 0]))
         case "poisson":
             return y * f[..., 0] - np.exp(f[..., 0]) - special.gammaln(y + 1)
     return special.log_softmax(f, axis=-1)[:, np.arange(3), y.astype(int)]

@@ -31,7 +31,7 @@ from plurigp.likelihoods.registry import likelihood_of
 
 
 def column(kind: str, number: int, n_levels: int = 3) -> Column:
-    extra = {"bernoulli": 2, "categorical": n_levels}.get(kind, 0)
+    extra = {"bernoulli": 2, "categorical": n_levels, "ordinal": n_levels}.get(kind, 0)
     levels = tuple(f"l{i}" for i in range(extra))
     return Column(f"{kind}{number}", kind, levels=levels, trials=7 if kind == "binomial" else None)
 
@@ -64,13 +64,13 @@ N = 6  # rows
 
 def cells(column: Column, rng: np.random.Generator, n: int) -> np.ndarray:
     """In-support values of a column [n W]."""
-    if column.kind in ("gaussian", "gaussian_hetero"):
+    if column.kind in ("gaussian", "gaussian_hetero", "student_t"):
         return rng.normal(size=(n, 1))
-    if column.kind == "lognormal":
+    if column.kind in ("lognormal", "gamma"):
         return np.exp(rng.normal(size=(n, 1)))
     if column.kind == "beta":
         return rng.uniform(0.05, 0.95, (n, 1))
-    if column.kind == "poisson":
+    if column.kind in ("poisson", "negative_binomial", "zero_inflated_poisson"):
         return rng.poisson(3, (n, 1)).astype(float)
     if column.kind == "binomial":
         return np.stack([rng.integers(0, 8, n), np.full(n, 7)], 1).astype(float)
@@ -89,7 +89,10 @@ class Case:
         self.f_mean = rng.normal(size=(n, self.layout.n_functions))
         self.f_var = rng.uniform(0.05, 1.5, (n, self.layout.n_functions))
         self.thetas = tuple(
-            {name: rng.uniform(0.0, 1.0, b.n_columns) for name in THETA.get(b.likelihood.kind, ())}
+            {
+                name: rng.uniform(0.0, 1.0, (b.n_columns, 1) if name == "log_gaps" else b.n_columns)  # three levels
+                for name in THETA.get(b.likelihood.kind, ())
+            }
             for b in self.layout.blocks
         )
         self.rules = rules_of(self.layout, {"beta": 6, "bernoulli": 5, "binomial": 5, "poisson": 6})
@@ -110,7 +113,16 @@ class Case:
                 at = functions.stop
 
 
-THETA = {"gaussian": ("log_sd",), "lognormal": ("log_sd",), "beta": ("log_nu",)}
+THETA = {
+    "gaussian": ("log_sd",),
+    "lognormal": ("log_sd",),
+    "beta": ("log_nu",),
+    "student_t": ("log_scale", "log_df"),
+    "gamma": ("log_shape",),
+    "negative_binomial": ("log_r",),
+    "zero_inflated_poisson": ("logit_zero",),
+    "ordinal": ("first_cut", "log_gaps"),
+}
 
 
 @pytest.fixture
@@ -245,6 +257,8 @@ def test_predictions_are_those_of_every_cell_alone(small):
         np.testing.assert_allclose(means[number][:, c, : mean.shape[1]], mean, rtol=within, atol=within)
         if column.kind == "categorical":
             np.testing.assert_array_equal(filled[:, d], mean.argmax(1))
+        elif column.kind == "ordinal":  # the median level
+            np.testing.assert_array_equal(filled[:, d], (np.cumsum(mean, 1) >= 0.5).argmax(1))
         elif like.continuous:
             np.testing.assert_allclose(filled[:, d], mean[:, 0])
         else:
@@ -256,7 +270,8 @@ def test_cell_log_probs_are_every_familys_own(small):
     ours = np.asarray(jax.jit(lambda y, f: cell_log_probs(case.layout, case.thetas, y, f))(case.values, f))
     for number, c, column, functions, slots in case.one_by_one():
         block = case.layout.blocks[number]
-        theta = {k: v[c] for k, v in case.thetas[number].items()} | {"n_levels": functions.stop - functions.start}
+        theta = {k: jnp.asarray(v[c]) for k, v in case.thetas[number].items()}
+        theta["n_levels"] = functions.stop - functions.start
         one = lambda y, t=theta, b=block, fs=functions: b.likelihood.log_prob(t, y, jnp.asarray(f[fs]))  # noqa: E731
         np.testing.assert_allclose(
             ours[:, block.columns[0] + c],
@@ -359,7 +374,7 @@ def test_draws_are_in_support_and_differ_between_cells(small):
         if likelihood_of(column.kind).continuous:
             assert len(np.unique(y)) == N
         else:
-            top = {"binomial": 7, "poisson": np.inf}.get(column.kind, len(column.levels) - 1)
+            top = {"binomial": 7}.get(column.kind, len(column.levels) - 1 if column.levels else np.inf)
             assert ((y == np.round(y)) & (y >= 0) & (y <= top)).all()
 
 
