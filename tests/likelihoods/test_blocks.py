@@ -244,7 +244,8 @@ def test_predictions_are_those_of_every_cell_alone(small):
     for number, c, column, functions, slots in small.one_by_one():
         block, rule = small.layout.blocks[number], small.rules[number]
         like, d = block.likelihood, block.columns[0] + c
-        theta = {k: v[c] for k, v in small.thetas[number].items()} | {"n_levels": functions.stop - functions.start}
+        theta = {k: jnp.asarray(v[c]) for k, v in small.thetas[number].items()}
+        theta["n_levels"] = functions.stop - functions.start
 
         def alone(what, like=like, theta=theta, rule=rule, slots=slots, functions=functions):
             over_rows = jax.jit(jax.vmap(lambda y, a, b: what(like, theta, y, a, b, rule)))
