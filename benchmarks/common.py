@@ -18,6 +18,7 @@ from plurigp.likelihoods.gaussian import noise_var
 from plurigp.predict import latent, standard_draws
 
 RESULTS = Path(__file__).parent / "results"
+NO_MASS = -690.0  # log of the mass of an interval on which a Gaussian puts none that float64 can tell from zero
 
 
 def gaussian_for_all(frame: pd.DataFrame, schema: Schema) -> tuple[pd.DataFrame, Schema]:
@@ -66,8 +67,10 @@ def like_with_like(model: PluriGP, shown: pd.DataFrame, truth: pd.DataFrame, sch
         else:
             top = {"binomial": column.trials, "poisson": np.inf}.get(column.kind, len(column.levels) - 1)
             low, high = np.where(y <= 0, -np.inf, y - 0.5), np.where(y >= top, np.inf, y + 0.5)
-            terms = np.log(np.maximum(norm.cdf(high, m, sd) - norm.cdf(low, m, sd), 1e-300))
-        out[column.name] = np.logaddexp.reduce(terms, axis=0) - np.log(len(terms))
+            with np.errstate(divide="ignore"):
+                terms = np.maximum(np.log(norm.cdf(high, m, sd) - norm.cdf(low, m, sd)), NO_MASS)
+        with np.errstate(invalid="ignore"):  # gaps
+            out[column.name] = np.logaddexp.reduce(terms, axis=0) - np.log(len(terms))
     scores = pd.DataFrame(out, index=shown.index)
     return scores.where(shown.isna() & truth.notna())
 

@@ -10,7 +10,7 @@ value under the Gaussian by the mass on its own interval, in nats per hidden cel
 import argparse
 
 import numpy as np
-from common import gaussian_for_all, like_with_like, save
+from common import NO_MASS, gaussian_for_all, like_with_like, save
 
 from plurigp import PluriGP
 from plurigp.datasets import load_support, simulate_cohort
@@ -28,8 +28,16 @@ def one_split(frame, schema, seed, **parameters):
     out = {}
     for kind in sorted({c.kind for c in schema.used}):
         names = [c.name for c in schema.used if c.kind == kind]
-        a, b = np.nanmean(composite[names].to_numpy()), np.nanmean(gaussian[names].to_numpy())
-        out[kind] = {"composite": float(a), "gaussian": float(b), "difference": float(a - b)}
+        a, b = composite[names].to_numpy(), gaussian[names].to_numpy()
+        hidden = ~np.isnan(a)
+        a, b = a[hidden], b[hidden]
+        out[kind] = {
+            "composite": float(a.mean()),
+            "gaussian": float(b.mean()),
+            "difference": float((a - b).mean()),
+            "median": float(np.median(a - b)),
+            "no_mass": float((b <= NO_MASS / 2).mean()),
+        }
     return out
 
 

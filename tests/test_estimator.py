@@ -464,6 +464,16 @@ def test_restarts_keep_the_best_bound(small):
     assert bounds[0] < bounds[-1]
 
 
+def test_a_parquet_file_gives_the_same_model(small, tmp_path):
+    """By its path: read column by column, trained to the same bytes, and answered from the file too."""
+    small.to_parquet(tmp_path / "table.parquet", index=False)
+    ours = PluriGP(**SMALL).fit(tmp_path / "table.parquet")
+    theirs = PluriGP(**SMALL).fit(small.reset_index(drop=True))
+    assert ours.elbo_ == theirs.elbo_
+    assert list(ours.feature_names_in_) == list(small.columns)
+    np.testing.assert_array_equal(ours.transform(str(tmp_path / "table.parquet")), theirs.transform(small))
+
+
 def test_every_other_kind_too(tmp_path):
     """What the table above lacks: fitted, filled in its own support, drawn, saved and reopened."""
     rng = np.random.default_rng(4)
