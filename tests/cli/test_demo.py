@@ -29,5 +29,5 @@ def test_every_family_beats_its_marginal(tmp_path, capsys):
     scores = pd.read_csv(tmp_path / "out" / "scores_by_column.csv", index_col="column")
     kinds = {c.name: c.kind for c in plurigp.load(tmp_path / "out" / "model").schema_.used}
     gain = (scores["gain"] * scores["cells"]).groupby(kinds).sum()
-    assert len(gain) == 7
+    assert len(gain) == 8
     assert (gain > 0).all(), gain
