@@ -5,16 +5,17 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from plurigp.encoder import Encoder, FreeRows, LatentNormal, Network, kl_x, make_network, spread
+from plurigp.encoder import Encoder, FreeRows, LatentNormal, Network, kl_x, make_network, spread, tamed
 
 E, D, Q, B = 5, 4, 2, 7  # the last column has two features
 
 
 def make_encoder(sees_gaps: bool, seed: int = 0) -> Encoder:
     rng = np.random.default_rng(seed)
-    n_in = E + D if sees_gaps else E
+    watched = tuple(range(D)) if sees_gaps else ()
+    n_in = E + len(watched)
     encoder = Encoder(
-        sees_gaps,
+        watched,
         jnp.asarray(rng.normal(size=E), jnp.float32),
         jnp.asarray(rng.uniform(0.5, 2, E), jnp.float32),
         jnp.asarray(rng.normal(size=(E, Q)), jnp.float32),
@@ -89,11 +90,22 @@ def test_shift_and_scale_are_not_learned(rng):
     assert np.abs(slopes.net_sd.w1).sum() > 0
 
 
+def test_one_product_is_the_linear_path_and_both_networks(rng):
+    encoder = make_encoder(True)
+    features, seen, row_seen = make_rows(rng)
+    known = np.where(seen, tamed((features - encoder.shift) / encoder.scale), 0)
+    inputs = np.concatenate([known, row_seen], 1)
+    by_net = [np.tanh(inputs @ net.w1 + net.b1) @ net.w2 + net.b2 for net in (encoder.net_mean, encoder.net_sd)]
+    q = encoder(features, seen, row_seen)
+    np.testing.assert_allclose(q.mean, known @ encoder.linear + encoder.offset + by_net[0], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(q.sd, 1 / (1 + np.exp(-by_net[1])), rtol=1e-4, atol=1e-5)
+
+
 def test_network_is_one_tanh_layer(rng):
     net = Network(*(jnp.asarray(rng.normal(size=s), jnp.float32) for s in ((3, 4), (4,), (4, 2), (2,))))
     x = rng.normal(size=(5, 3)).astype(np.float32)
     expected = np.tanh(x @ net.w1 + net.b1) @ net.w2 + net.b2
-    np.testing.assert_allclose(net(x), expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(net.after(x @ net.w1), expected, rtol=1e-5, atol=1e-6)
 
 
 def test_xavier_and_its_scale():

@@ -232,7 +232,9 @@ def plain_epoch(world: World, state, epoch: list[Batch], seed: int, every: int):
 def test_an_epoch_is_its_steps_in_a_row(world):
     """run_epoch against the loop, sharing a factorisation as it does; and against one that never shares."""
     batches = list(world.data().epoch(BATCH, np.random.default_rng(0)))
-    start = start_state(world.spec, world.model(), "natural")
+    start, cautious = start_state(world.spec, world.model(), "natural"), rates(0.0, 0.3)._replace(caution=np.float32(1))
+    for _ in range(2):  # while cautious, every step has a factorisation of its own
+        start, _, _ = run_epoch(world.spec, start, iter(batches), 1, 0, cautious)
     fused, n_steps, epoch = run_epoch(world.spec, start, iter(batches), 1, 0, rates(0.01, 0.3))
     shared, bounds_shared = plain_epoch(world, start, batches, 1, training.REFRESH)
     _, bounds_fresh = plain_epoch(world, start, batches, 1, 1)
@@ -240,11 +242,9 @@ def test_an_epoch_is_its_steps_in_a_row(world):
     assert float(epoch.bound.total) == pytest.approx(np.mean(bounds_shared), rel=1e-4)
     for ours, theirs in zip(jax.tree.leaves(fused.q), jax.tree.leaves(shared.q), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-3 * np.abs(theirs).max())
-    assert bounds_shared[0] == bounds_fresh[0]  # nothing is stale in the first step
+    assert bounds_shared[0] == bounds_fresh[0]  # nothing is old in the first step
     assert bounds_shared[1] != bounds_fresh[1]
-    # Two steps in, the two differ by what a step of 0.3 moves; both climb.
-    assert bounds_fresh[-1] > bounds_fresh[0]
-    assert bounds_shared[-1] > bounds_shared[0]
+    np.testing.assert_allclose(bounds_shared, bounds_fresh, rtol=0.03)  # the mean follows, only S is old
 
 
 # --- functions that share a basis, and the same functions each with its own ---

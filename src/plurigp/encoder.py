@@ -28,8 +28,9 @@ class Network(eqx.Module):
     w2: Float[Array, "U O"]
     b2: Float[Array, " O"]
 
-    def __call__(self, inputs: Float[Array, "B I"]) -> Float[Array, "B O"]:
-        return jnp.tanh(inputs @ self.w1 + self.b1) @ self.w2 + self.b2
+    def after(self, product: Float[Array, "B U"]) -> Float[Array, "B O"]:
+        """The output, given inputs @ w1."""
+        return jnp.tanh(product + self.b1) @ self.w2 + self.b2
 
 
 def make_network(
@@ -56,10 +57,11 @@ def tamed(standard: Array) -> Array:
 class Encoder(eqx.Module):
     """mean = linear path + network, sd = sigmoid(network), on features standardised over the training rows.
 
-    `sees_gaps`: the networks read concat(features · seen, seen), so a gap is not a zero; the paper's does not.
+    The networks read concat(features · seen, seen of the watched columns), so a gap is not a zero. Watched are the
+    columns with gaps in training (none in the paper's): of another one's `seen` there would be nothing to learn.
     """
 
-    sees_gaps: bool = eqx.field(static=True)
+    watched: tuple[int, ...] = eqx.field(static=True)
     shift: Float[Array, " E"]  # not learned
     scale: Float[Array, " E"]  # not learned
     linear: Float[Array, "E Q"]
@@ -72,9 +74,16 @@ class Encoder(eqx.Module):
     ) -> LatentNormal:
         standard = (features - jax.lax.stop_gradient(self.shift)) / jax.lax.stop_gradient(self.scale)
         known = jnp.where(seen, tamed(standard), 0)
-        inputs = jnp.concatenate([known, row_seen.astype(known.dtype)], 1) if self.sees_gaps else known
-        mean = known @ self.linear + self.offset + self.net_mean(inputs)
-        return LatentNormal(mean, jax.nn.sigmoid(self.net_sd(inputs)))
+        told = row_seen[:, np.asarray(self.watched, np.int32)].astype(known.dtype)
+        linear = jnp.pad(self.linear, ((0, told.shape[1]), (0, 0)))
+        first = jnp.concatenate([linear, self.net_mean.w1, self.net_sd.w1], 1)  # one product instead of three
+        straight, for_mean, for_sd = jax.lax.split(
+            jnp.concatenate([known, told], 1) @ first,
+            [part.shape[1] for part in (linear, self.net_mean.w1, self.net_sd.w1)],
+            axis=1,
+        )
+        mean = straight + self.offset + self.net_mean.after(for_mean)
+        return LatentNormal(mean, jax.nn.sigmoid(self.net_sd.after(for_sd)))
 
 
 class FreeRows(eqx.Module):

@@ -60,13 +60,13 @@ def init_model(
     rng = np.random.default_rng([seed, 0])
     shown = np.sort(rng.permutation(len(values))[:START_ROWS])
     features, known = _standard_features(layout, values[shown], seen[shown])
-    Q, (E, D) = settings.n_components, (known.standard.shape[1], seen.shape[1])
+    Q, E = settings.n_components, known.standard.shape[1]
     informed = settings.start == "informed"
     linear = _whitened_components(known.standard, Q) if informed else np.zeros((E, Q))
-    sees_gaps = settings.encoder == "masked"
-    n_in = E + D if sees_gaps else E
+    watched = _columns_with_gaps(seen) if settings.encoder == "masked" else ()
+    n_in = E + len(watched)
     encoder = Encoder(
-        sees_gaps,
+        watched,
         features.shift,
         features.scale,
         linear,
@@ -85,6 +85,10 @@ def init_model(
     if settings.encoder == "free":
         model = eqx.tree_at(lambda m: m.encoder, model, _free_rows(model, layout, values, seen))
     return jax.tree.map(lambda leaf: np.asarray(leaf, np.float32), model)
+
+
+def _columns_with_gaps(seen: Bool[np.ndarray, "N D"]) -> tuple[int, ...]:
+    return tuple(int(column) for column in np.flatnonzero(~seen.all(0)))
 
 
 @dataclass(frozen=True)

@@ -115,6 +115,7 @@ def model_arrays(model: Model, q: Posterior) -> dict[str, np.ndarray]:
         named |= {"encoder.mean": encoder.mean, "encoder.log_sd": encoder.log_sd}
     else:
         named |= {f"encoder.{name}": getattr(encoder, name) for name in _ENCODER}
+        named["encoder.watched"] = np.asarray(encoder.watched, np.int32)
         for net in _NETWORKS:
             named |= {f"encoder.{net}.{name}": getattr(getattr(encoder, net), name) for name in _NETWORK}
     return {name: np.asarray(value) for name, value in named.items()}
@@ -137,7 +138,8 @@ def model_from_arrays(arrays: dict[str, np.ndarray], settings: Settings, layout:
     else:
         shift, scale, linear, offset = (take(f"encoder.{name}") for name in _ENCODER)
         nets = [network(name) for name in _NETWORKS]
-        encoder = Encoder(settings.encoder == "masked", shift, scale, linear, offset, *nets)
+        watched = tuple(int(column) for column in take("encoder.watched"))
+        encoder = Encoder(watched, shift, scale, linear, offset, *nets)
     kernel = Kernel(parse_kernel(settings.kernel), take("gp.kernel.log_lengthscales"), take("gp.kernel.log_weights"))
     gp = SparseGP(kernel, take("gp.Z"), take("gp.bias"), take("gp.log_scale"))
     thetas: Thetas = tuple(

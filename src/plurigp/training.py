@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from jax.flatten_util import ravel_pytree
 from jaxtyping import Float, Int
 
 from plurigp.arrays import Array, Scalar
@@ -22,6 +23,7 @@ from plurigp.gp.sparse import (
     common_prior,
     common_step,
     each_its_own,
+    follow,
     natural_step,
     posterior_of,
     posterior_of_root,
@@ -31,16 +33,14 @@ from plurigp.gp.sparse import (
 from plurigp.model import Model
 
 STEEPEST = 50.0  # gradients per row are cut to this norm: one wild batch must not fill Adam's memory
-ADAM = optax.flatten(  # one vector: one kernel to compile instead of one per leaf
-    optax.chain(optax.clip_by_global_norm(STEEPEST), optax.scale_by_adam())
-)
+ADAM = optax.chain(optax.clip_by_global_norm(STEEPEST), optax.scale_by_adam())
 WARM = 5  # epochs over which Adam's rate rises from zero: q(v) settles first, so that the start is not thrown away
 WINDOW = 10  # epochs over which the bound is smoothed before a plateau is looked for
 COOLING = 0.2  # share of the epochs spent letting both step sizes fall to COOLED of their value
 COOLED = 0.03
 CALMEST = 1e-3  # how far step sizes are cut when epochs fail, before training gives up
 FINAL_DRAWS = 4  # draws of x per row for the final bound
-REFRESH = 4  # at most so many batches share one factorisation of q(v); never more than an epoch
+REFRESH = 8  # so many steps share one factorisation of q(v)
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class State(NamedTuple):
     model: Model
     q: Natural | Root
     common: Common | None  # the functions that share a basis, if any
-    now: Posterior | None  # q as mean and covariance at the last refresh; Adam on everything needs none
+    now: Posterior | None  # q as mean, up to date, and covariance of the last refresh; Adam on everything needs none
     adam: Any
 
 
@@ -117,7 +117,8 @@ def start_state(spec: BoundSpec, model: Model, optimizer: str) -> State:
 
 def _no_moments(tree: Any) -> Any:
     """Adam's start is all zeros; made without compiling anything."""
-    return jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), jax.eval_shape(ADAM.init, tree))
+    start = jax.eval_shape(lambda tree: ADAM.init(ravel_pytree(tree)[0]), tree)
+    return jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), start)
 
 
 class Rates(NamedTuple):
@@ -129,9 +130,13 @@ class Rates(NamedTuple):
 
 
 def _adam(tree: Any, gradient: Any, adam: Any, rate: Scalar, weight: Scalar) -> tuple[Any, Any]:
-    """Ascend; the gradient is brought to the scale of one row, so Adam's ε means the same for every table."""
-    ascent, adam = ADAM.update(jax.tree.map(lambda g: g * weight, gradient), adam)
-    return optax.apply_updates(tree, jax.tree.map(lambda u: (rate * u).astype(u.dtype), ascent)), adam
+    """Ascend; the gradient is brought to the scale of one row, so Adam's ε means the same for every table.
+
+    All leaves as one vector: one kernel to compile and to run instead of one per leaf.
+    """
+    flat, as_tree = ravel_pytree(gradient)
+    ascent, adam = ADAM.update(flat * weight, adam)
+    return jax.tree.map(jnp.add, tree, as_tree(rate * ascent)), adam
 
 
 def _natural_step(spec: BoundSpec, state: State, batch: Batch, key: Array, rates: Rates) -> tuple[State, Epoch]:
@@ -154,7 +159,9 @@ def _natural_step(spec: BoundSpec, state: State, batch: Batch, key: Array, rates
         common = common_step(gp, common, slopes, weight, rates.natural)
     per_row = 1 / (batch.weight * len(batch.values))
     model, adam = _adam(state.model, by_model, state.adam, rates.learning, per_row)
-    return State(model, natural, common, now, adam), Epoch(parts, trace.spread, trace.jitter)
+    return State(model, natural, common, follow(gp, now, slopes, rates.natural), adam), Epoch(
+        parts, trace.spread, trace.jitter
+    )
 
 
 def _slopes(objective: Any, model: Model, nudge: Nudge) -> tuple[Model, tuple[Bound, Any], Slopes]:
@@ -203,11 +210,12 @@ def run_epoch(
 ) -> tuple[State, int, Epoch]:
     """One pass over all batches; the number of the next step, and the parts averaged over the batches.
 
-    Steps are queued one behind the other, and only the averages come back to the host.
+    Steps are queued one behind the other, and only the averages come back to the host. While the steps are cautious
+    Λ grows fast, and every one of them has a factorisation of its own.
     """
     steps = []
     for n, batch in enumerate(epoch):
-        if n % REFRESH == 0:
+        if state.now is None or rates.caution > 0 or (first_step + n) % REFRESH == 0:
             state = refresh(state)
         state, step = train_step(spec, state, batch, np.int64(seed), np.int32(first_step + n), rates)
         steps.append(step)

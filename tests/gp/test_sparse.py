@@ -12,7 +12,18 @@ from plurigp.gp.linalg import JITTER, pack, pack_doubled, unpack
 from plurigp.gp.sparse import Common, Natural, Posterior, Slopes, SparseGP, common_prior, prior
 
 # Compiled whole: op by op, each test would compile dozens of small programs.
-features, moments, kl_u, natural_step, posterior_of, posterior_of_root, common_step, with_common, each_its_own = (
+(
+    features,
+    moments,
+    kl_u,
+    natural_step,
+    posterior_of,
+    posterior_of_root,
+    common_step,
+    with_common,
+    each_its_own,
+    follow,
+) = (
     jax.jit(function)
     for function in (
         sparse.features,
@@ -24,6 +35,7 @@ features, moments, kl_u, natural_step, posterior_of, posterior_of_root, common_s
         sparse.common_step,
         sparse.with_common,
         sparse.each_its_own,
+        sparse.follow,
     )
 )
 diagonal, gram = jax.jit(kernels.diagonal), jax.jit(kernels.gram)
@@ -294,7 +306,7 @@ def test_caution_limits_what_one_cell_can_ask_for(rng):
 
 
 def test_the_prior_as_mean_and_covariance():
-    q = posterior_of(prior(P, M, FLOAT64))
+    q = each_its_own(posterior_of(prior(P, M, FLOAT64)))
     eye = pack_doubled(jnp.broadcast_to(jnp.eye(M), (P, M, M)))
     expected = Posterior(jnp.zeros((P, M)), eye, jnp.full(P, float(M)), jnp.zeros(P))
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9), q, expected)
@@ -369,7 +381,7 @@ def close(ours: object, theirs: object, within: float) -> None:
 def test_before_any_step_the_shared_functions_are_at_the_prior(n_own, rng):
     case = Regression(rng, n_own)
     q = each_its_own(case.posterior(start(P - n_own)))
-    close(jax.tree.map(lambda part: part[n_own:], q), posterior_of(prior(P - n_own, M, FLOAT64)), 1e-12)
+    close(jax.tree.map(lambda part: part[n_own:], q), each_its_own(posterior_of(prior(P - n_own, M, FLOAT64))), 1e-12)
 
 
 @pytest.mark.parametrize("n_own", [0, 1])
@@ -393,7 +405,7 @@ def test_a_full_shared_step_is_everyones_own_step(n_own, rng):
     separate = natural_step(case.gp, at_prior, case.slopes(posterior_of(at_prior)), *EXACT)
     case.own = Natural(*(part[:n_own] for part in separate))
     q, theirs = case.posterior(case.step(start(P - n_own))), posterior_of(separate)
-    close(each_its_own(q), theirs, 1e-6)
+    close(each_its_own(q), each_its_own(theirs), 1e-6)
     close(kl_u(q), kl_u(theirs), 1e-6)
     new = features(case.gp, jnp.asarray(rng.normal(size=(B, Q))))
     close(moments(case.gp, q, new), moments(case.gp, theirs, new), 1e-6)
@@ -458,6 +470,48 @@ def test_shared_functions_in_float32_are_those_in_float64(rng):
     for a, b in zip(jax.tree.leaves(each_its_own(ours)), jax.tree.leaves(each_its_own(wide)), strict=True):
         assert a.dtype == jnp.float32
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5 * np.abs(b).max())
+
+
+@pytest.mark.parametrize("rho", [0.3, 1.0])
+def test_the_mean_follows_as_the_natural_step_would_move_it(rho, rng):
+    """m + ρ S ∂bound/∂m with the S of after the step is S λ of after the step, for any likelihood."""
+    gp, q, A = make_gp(rng), random_natural(rng), jnp.asarray(rng.normal(size=(M, B)))
+    before = posterior_of(q)
+    f_mean = gp.bias + jnp.exp(gp.log_scale) * (before.m @ A).T
+    slopes = Slopes(A, f_mean, jnp.asarray(rng.normal(size=(B, P))), -jnp.asarray(rng.uniform(size=(B, P))))
+    after = posterior_of(natural_step(gp, q, slopes, jnp.asarray(rho), NO_CAUTION))
+    ours = follow(gp, before._replace(whole=after.whole), slopes, jnp.asarray(rho))
+    close(ours.m, after.m, 1e-10)
+    close(ours._replace(m=before.m, whole=before.whole), before, 0)  # nothing else moves
+
+
+@pytest.mark.parametrize("n_own", [1, 3])
+def test_following_with_an_old_covariance_ends_at_the_same_mean(n_own, rng):
+    """Exact regression has one optimum; a covariance from other rows only changes how fast it is reached."""
+    case = Regression(rng, n_own)
+    own = natural_step(case.gp, prior(P, M, FLOAT64), case.slopes(posterior_of(prior(P, M, FLOAT64))), *EXACT)
+    case.own = Natural(*(part[:n_own] for part in own))
+    common = case.step(start(P - n_own)) if n_own < P else None
+    exact = posterior_of(own) if common is None else case.posterior(common)
+    q = exact._replace(m=jnp.asarray(rng.normal(size=(P, M))), whole=0.6 * exact.whole)
+    for _ in range(60):
+        q = follow(case.gp, q, case.slopes(q), jnp.asarray(0.5))
+    close(q.m, exact.m, 1e-6)
+
+
+def test_following_never_climbs_over_the_top(rng):
+    """With S at the prior and thousands of rows' worth of slopes a whole step would overshoot a thousandfold."""
+    case = Regression(rng, P, weight=np.full(20, 1000.0))
+    exact = posterior_of(
+        natural_step(case.gp, prior(P, M, FLOAT64), case.slopes(posterior_of(prior(P, M, FLOAT64))), *EXACT)
+    )
+    q = posterior_of(prior(P, M, FLOAT64))
+    far = [np.abs(q.m - exact.m).max()]
+    for _ in range(30):
+        q = follow(case.gp, q, case.slopes(q), jnp.asarray(1.0))
+        far.append(np.abs(q.m - exact.m).max())
+    assert far[-1] < far[0]
+    assert max(far) < 2 * far[0]
 
 
 def test_the_variance_left_by_the_inducing_points_is_never_negative(rng):

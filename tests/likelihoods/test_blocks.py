@@ -12,6 +12,7 @@ from plurigp.data import KINDS, Column, Schema, Table
 from plurigp.likelihoods.base import expected_log_prob, predictive_log_prob, predictive_mean
 from plurigp.likelihoods.blocks import (
     arrange,
+    by_block,
     cell_functions,
     cell_log_probs,
     cell_values,
@@ -211,7 +212,7 @@ def test_cells_hold_their_own_values_and_functions(case):
         place = [u.name for u in SCHEMA.used].index(column.name)
         theirs = case.table.values[:, first_slot[place] : first_slot[place + 1]]
         np.testing.assert_array_equal(cell_values(block, jnp.asarray(case.values))[:, c], theirs)
-        f = cell_functions(block, jnp.asarray(case.f_mean))[:, c]
+        f = cell_functions(block, by_block(case.layout, jnp.asarray(case.f_mean))[number])[:, c]
         n = block.n_functions[c]
         np.testing.assert_array_equal(f[:, :n], case.f_mean[:, functions])
         np.testing.assert_array_equal(f[:, n:], 0)

@@ -58,6 +58,7 @@ class Posterior(NamedTuple):
     trace: Float[Array, " P"]
     logdet: Float[Array, " P"]
     common: CommonPosterior | None = None
+    whole: Float[Array, "O M M"] | None = None  # S again, as it is; in training only
 
 
 class Features(NamedTuple):
@@ -88,7 +89,8 @@ def posterior_of(natural: Natural) -> Posterior:
     lam, dtype = natural.lam, natural.lam.dtype
     R, logdet = inverse_root(unpack(natural.Lam, lam.shape[1]))
     m = jnp.matmul(jnp.matmul(lam[:, None, :], R.mT), R)[:, 0]  # Rᵀ (R λ)
-    return Posterior(m, pack_doubled(jnp.matmul(R.mT, R)), (R**2).sum((1, 2)), (-logdet).astype(dtype))
+    S = jnp.matmul(R.mT, R)
+    return Posterior(m, pack_doubled(S), (R**2).sum((1, 2)), (-logdet).astype(dtype), whole=S)
 
 
 def with_common(own: Posterior, common: Common, scale: Float[Array, " C"]) -> Posterior:
@@ -106,13 +108,14 @@ def with_common(own: Posterior, common: Common, scale: Float[Array, " C"]) -> Po
         jnp.concatenate([own.trace, trace]),
         jnp.concatenate([own.logdet, logdet]),
         CommonPosterior(U, shrink),
+        own.whole,
     )
 
 
 def each_its_own(q: Posterior) -> Posterior:
     """The same q(v) with every function's S written out: what a trained model keeps."""
     if q.common is None:
-        return q
+        return q._replace(whole=None)
     U, shrink = q.common
     S = jnp.matmul(U * shrink[:, None, :], U.T)
     return Posterior(q.m, jnp.concatenate([q.S, pack_doubled(S)]), q.trace, q.logdet)
@@ -195,3 +198,24 @@ def common_step(gp: SparseGP, q: Common, slopes: Slopes, weight: Float[Array, " 
     weighted = (weight * A).T
     targets = (by_mean.T @ A.T) / beta[:, None] + (f_mean - gp.bias[-n:]).T @ weighted
     return Common((1 - step) * q.G + step * (A @ weighted), (1 - step) * q.targets + step * targets, beta)
+
+
+def follow(gp: SparseGP, q: Posterior, slopes: Slopes, step: Scalar) -> Posterior:
+    """m ← m + α S ∂bound/∂m with α = min(ρ, α*), while S waits for its next factorisation.
+
+    With the S of after the step this is the very m of `natural_step`; with an older one m still climbs to the same
+    optimum, and the encoder is taught by functions that are up to date. α* is where these rows' quadratic has its top
+    along S ∂bound/∂m: with an S that has become too large, ρ could lie far beyond it.
+    """
+    assert q.whole is not None
+    n_own, A = len(q.whole), slopes.A
+    scale = jnp.exp(gp.log_scale)[:, None]
+    uphill = scale * (slopes.by_mean.T @ A.T) - q.m
+    along = jnp.matmul(q.whole, uphill[:n_own, :, None])[:, :, 0]
+    if q.common is not None:
+        U, shrink = q.common
+        along = jnp.concatenate([along, ((uphill[n_own:] @ U) * shrink) @ U.T])
+    beta = jnp.maximum(-2 * slopes.by_var, 0).T
+    curvature = (along**2).sum(1) + (beta * (scale * (along @ A)) ** 2).sum(1)
+    top = (uphill * along).sum(1) / jnp.maximum(curvature, jnp.finfo(A.dtype).tiny)
+    return q._replace(m=q.m + jnp.minimum(step, top)[:, None] * along)

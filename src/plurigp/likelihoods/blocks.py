@@ -1,6 +1,6 @@
 """Columns of one family side by side. The one place where functions of a single cell are vmapped over a table."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from tempfile import TemporaryFile
 from typing import Any
@@ -148,17 +148,21 @@ def cell_values(block: Block, values: Float[Array, "B V"]) -> Float[Array, "B C 
     return values[:, slice(*block.slots)].reshape(len(values), block.n_columns, -1)
 
 
-def cell_functions(block: Block, f: Float[Array, "B P"]) -> Float[Array, "B C H"]:
+def by_block(layout: Layout, f: Float[Array, "B P"]) -> Sequence[Float[Array, "B _"]]:
+    """The functions of each block. The slope of a split is one concatenation; slices' are padded and added up."""
+    return jax.lax.split(f, [end - start for start, end in (b.functions for b in layout.blocks)], axis=1)
+
+
+def cell_functions(block: Block, own: Float[Array, "B _"]) -> Float[Array, "B C H"]:
     """A block's functions, cell by cell; columns with fewer than H functions are padded with zeros."""
-    own = f[:, slice(*block.functions)]
     if len(set(block.n_functions)) == 1:
-        return own.reshape(len(f), block.n_columns, block.width)
-    spread = np.zeros((own.shape[1], block.n_columns, block.width), f.dtype)
+        return own.reshape(len(own), block.n_columns, block.width)
+    spread = np.zeros((own.shape[1], block.n_columns, block.width), own.dtype)
     at = 0
     for column, n in enumerate(block.n_functions):
         spread[np.arange(at, at + n), column, np.arange(n)] = 1
         at += n
-    return (own @ spread.reshape(own.shape[1], -1)).reshape(len(f), block.n_columns, block.width)
+    return (own @ spread.reshape(own.shape[1], -1)).reshape(len(own), block.n_columns, block.width)
 
 
 def _theta(block: Block, theta: dict[str, Array]) -> dict[str, Array]:
@@ -183,9 +187,12 @@ def _cells_of(like: Likelihood, one_cell: Callable, whole_block: Callable | None
     return over_cells(lambda t, y, a, v: one_cell(like, t, y, a, v, rule))
 
 
-def _padded_var(block: Block, f_var: Float[Array, "B P"]) -> Float[Array, "B C H"]:
-    """Variances of a block's functions, kept off zero where √ has no slope."""
-    return jnp.maximum(cell_functions(block, f_var), 1e-10)
+def _moments_by_block(
+    layout: Layout, f_mean: Float[Array, "B P"], f_var: Float[Array, "B P"]
+) -> Iterator[tuple[Float[Array, "B _ _"], Float[Array, "B _ _"]]]:
+    """Both moments of each block's functions, cell by cell; variances are kept off zero, where √ has no slope."""
+    for block, mean, var in zip(layout.blocks, by_block(layout, f_mean), by_block(layout, f_var), strict=True):
+        yield cell_functions(block, mean), jnp.maximum(cell_functions(block, var), 1e-10)
 
 
 def expected_log_probs(
@@ -200,9 +207,10 @@ def expected_log_probs(
 ) -> tuple[Float[Array, "B _"], ...]:
     """E_q[log p(y|f)] per block and cell, zero where not seen; with a key, by sampling instead of quadrature."""
     out = []
-    for number, (block, theta, rule) in enumerate(zip(layout.blocks, thetas, rules, strict=True)):
+    moments = _moments_by_block(layout, f_mean, f_var)
+    for number, (block, theta, rule, mv) in enumerate(zip(layout.blocks, thetas, rules, moments, strict=True)):
         like = block.likelihood
-        arrays = [cell_values(block, values), cell_functions(block, f_mean), _padded_var(block, f_var)]
+        arrays = [cell_values(block, values), *mv]
         if key is None:
             cells = _cells_of(like, expected_log_prob, like.block_expected_log_prob, rule)
         else:
@@ -220,10 +228,10 @@ def cell_log_probs(
 ) -> Float[Array, "B D"]:
     """log p(y|f) of every cell in block order, all rows at the same f."""
     out = []
-    rows = jnp.broadcast_to(f, (len(values), len(f)))
-    for block, theta in zip(layout.blocks, thetas, strict=True):
+    rows = by_block(layout, jnp.broadcast_to(f, (len(values), len(f))))
+    for block, theta, own in zip(layout.blocks, thetas, rows, strict=True):
         cells = over_cells(lambda t, y, f, like=block.likelihood: like.log_prob(t, y, f))
-        out.append(cells(_theta(block, theta), cell_values(block, values), cell_functions(block, rows)))
+        out.append(cells(_theta(block, theta), cell_values(block, values), cell_functions(block, own)))
     return jnp.concatenate(out, 1)
 
 
@@ -257,11 +265,11 @@ def predictive_log_probs(
 ) -> Float[Array, "B D"]:
     """log ∫ p(y|f) q(f) df for every cell in block order, zero where not seen."""
     out = []
-    for block, theta, rule in zip(layout.blocks, thetas, rules, strict=True):
+    moments = _moments_by_block(layout, f_mean, f_var)
+    for block, theta, rule, mv in zip(layout.blocks, thetas, rules, moments, strict=True):
         like = block.likelihood
         cells = _cells_of(like, predictive_log_prob, like.block_predictive_log_prob, rule)
-        arrays = (cell_values(block, values), cell_functions(block, f_mean), _padded_var(block, f_var))
-        out.append(cells(_theta(block, theta), *arrays))
+        out.append(cells(_theta(block, theta), cell_values(block, values), *mv))
     return jnp.where(seen, jnp.concatenate(out, 1), 0)
 
 
@@ -275,11 +283,11 @@ def predictive_means(
 ) -> tuple[Float[Array, "B _ _"], ...]:
     """E[y] per block and cell (a probability per level for categories)."""
     out = []
-    for block, theta, rule in zip(layout.blocks, thetas, rules, strict=True):
+    moments = _moments_by_block(layout, f_mean, f_var)
+    for block, theta, rule, mv in zip(layout.blocks, thetas, rules, moments, strict=True):
         like = block.likelihood
         cells = _cells_of(like, predictive_mean, like.block_predictive_mean, rule)
-        arrays = (cell_values(block, values), cell_functions(block, f_mean), _padded_var(block, f_var))
-        out.append(cells(_theta(block, theta), *arrays))
+        out.append(cells(_theta(block, theta), cell_values(block, values), *mv))
     return tuple(out)
 
 
@@ -297,7 +305,10 @@ def draws(
     out = []
     for block, theta in zip(layout.blocks, thetas, strict=True):
         facts = {**theta, "n_levels": np.asarray(block.n_functions)}
-        y, own = np.asarray(cell_values(block, values)), np.asarray(cell_functions(block, f))
+        y, own = (
+            np.asarray(cell_values(block, values)),
+            np.asarray(cell_functions(block, f[:, slice(*block.functions)])),
+        )
         out.append(block.likelihood.sample(rng, facts, y, own))
     return np.concatenate(out, 1)
 
