@@ -122,13 +122,40 @@ def test_an_empty_row_has_density_one(line, table):
 
 
 def test_a_hidden_cell_is_scored_by_the_cells_shown(line, table):
-    """E_q(x|shown) p(y_d|x), by a sum over the grid."""
+    """∫ p(y_d|x) p(x|shown) dx by a sum over the grid; draws are weighted, so that q(x) need not be exact."""
     shown = Table(table.values, table.seen & [True, False, True], table.schema, table.index)
-    q = predict.latent(line, shown)
-    log_q = stats.norm.logpdf(GRID, q.mean, q.sd) + np.log(GRID[1] - GRID[0])  # [N grid]
-    exact = logsumexp(_grid_log_probs(line, table) + log_q[:, None], axis=2)
-    cells = predict.cell_log_density(line, shown, table, n_draws=MANY)
-    np.testing.assert_allclose(cells[table.seen], exact[table.seen], atol=0.02)
+    cells = _grid_log_probs(line, table)
+    rows = (cells * shown.seen[:, :, None]).sum(1) + stats.norm.logpdf(GRID)
+    weights = rows - logsumexp(rows, axis=1, keepdims=True)
+    exact = logsumexp(cells + weights[:, None], axis=2)
+    ours = predict.cell_log_density(line, shown, table, n_draws=MANY)
+    np.testing.assert_allclose(ours[table.seen], exact[table.seen], atol=0.02)
+
+
+def test_what_fills_a_gap_is_the_mean_given_the_cells_seen(line, table):
+    """E[y_d | seen] of the real column by a sum over the grid."""
+    d = [column.kind for column in table.schema.used].index("gaussian")
+    shown = Table(table.values, table.seen & (np.arange(3) != d), table.schema, table.index)
+    rows = (_grid_log_probs(line, table) * shown.seen[:, :, None]).sum(1) + stats.norm.logpdf(GRID)
+    f_mean = _function_moments(line, GRID[:, None])[0][:, line.layout.order.index(d)]
+    exact = np.exp(rows - logsumexp(rows, axis=1, keepdims=True)) @ f_mean
+    np.testing.assert_allclose(predict.fill_values(line, shown, n_draws=MANY)[:, d], exact, atol=0.02)
+
+
+def test_draws_given_a_row_are_draws_from_its_posterior(line, table):
+    """Their mean and sd of a hidden real cell against the grid."""
+    d = [column.kind for column in table.schema.used].index("gaussian")
+    shown = Table(table.values, table.seen & (np.arange(3) != d), table.schema, table.index)
+    draws = np.concatenate(list(predict.draw_given(line, shown, n_draws=2000, seed=0)), axis=1)[:, :, d]
+    rows = (_grid_log_probs(line, table) * shown.seen[:, :, None]).sum(1) + stats.norm.logpdf(GRID)
+    weights = np.exp(rows - logsumexp(rows, axis=1, keepdims=True))
+    f_mean, f_var = (part[:, line.layout.order.index(d)] for part in _function_moments(line, GRID[:, None]))
+    theta = line.model.thetas[[b.likelihood.kind for b in line.layout.blocks].index("gaussian")]
+    noise = float((FLOOR**2 + np.exp(2 * theta["log_sd"]))[0])
+    mean = weights @ f_mean
+    sd = np.sqrt(weights @ (f_mean**2 + f_var + noise) - mean**2)
+    np.testing.assert_allclose(draws.mean(0), mean, atol=0.1)
+    np.testing.assert_allclose(draws.std(0), sd, rtol=0.1)
 
 
 def test_cells_without_truth_have_no_density(line, table):

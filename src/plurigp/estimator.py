@@ -2,7 +2,7 @@
 
 import json
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
@@ -20,6 +20,7 @@ import plurigp
 from plurigp.bound import BoundSpec
 from plurigp.compiling import compiled_work
 from plurigp.data import Coder, Schema, Table, infer_schema, is_parquet, read_table, to_frame, to_rows
+from plurigp.gaps import describe
 from plurigp.likelihoods.blocks import Layout, arrange_columns, make_layout, n_common, rules_of
 from plurigp.likelihoods.rules import Rule
 from plurigp.model import Settings, init_model
@@ -28,9 +29,11 @@ from plurigp.persistence import model_arrays, model_from_arrays, read_model, wri
 from plurigp.predict import (
     Predictor,
     cell_log_density,
+    draw_given,
     draw_rows,
     fill_values,
     latent,
+    level_probabilities,
     log_density,
     make_predictor,
     values_at,
@@ -124,7 +127,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         layout = make_layout(coder.schema)
         values, seen = arrange_columns(layout, coder.coded_columns(frame), len(frame), self.dtype)
         settings = self._settings(len(frame))
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        seed = _seed(self.random_state)
         with self._device(), compiled_work(), threadpool_limits(1, user_api="blas"):
             run, elbo = self._best_of(settings, coder.schema, layout, Data(values, seen), seed)
         self.coder_, self.schema_ = coder, coder.schema  # not before: a fit that fails leaves the old answers whole
@@ -252,6 +255,41 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         filled = self.coder_.fill(frame, fill_values(self._ready(), table))
         return filled.set_axis(X.columns, axis=1) if isinstance(X, pd.DataFrame) else filled
 
+    def impute_draws(self, X: Any, n_draws: int = 5, random_state: Any = None) -> list[pd.DataFrame]:
+        """Completed tables for multiple imputation: each fills all gaps of a row by one joint draw of x, f and y."""
+        frame, table = self._table(X)
+        check_count("n_draws", n_draws)
+        coded = np.concatenate(list(draw_given(self._ready(), table, int(n_draws), _seed(random_state))), axis=1)
+        filled = [self.coder_.fill(frame, one) for one in coded]
+        return [one.set_axis(X.columns, axis=1) if isinstance(X, pd.DataFrame) else one for one in filled]
+
+    def describe_gaps(
+        self, X: Any, levels: Sequence[float] = (0.05, 0.25, 0.5, 0.75, 0.95), n_draws: int = 200, random_state: Any = 0
+    ) -> pd.DataFrame:
+        """One line per gap: row (its place in X), column, kind, mean, sd and quantiles, or likeliest level.
+
+        In the columns' own units, from `n_draws` draws of each row given its observed cells. Columns of levels have
+        no mean: they have the likeliest level and its probability; see `level_probabilities` for all of them.
+        """
+        _, table = self._table(X)
+        check_count("n_draws", n_draws)
+        if not all(0 < level < 1 for level in levels):
+            raise ValueError(f"levels must lie between 0 and 1; got {list(levels)}")
+        draws = draw_given(self._ready(), table, int(n_draws), _seed(random_state))
+        return describe(self.coder_, table, draws, list(levels))
+
+    def level_probabilities(self, X: Any, column: Any) -> pd.DataFrame:
+        """p(level | the row's observed cells) for every row and level of one column; the column's own cells count."""
+        _, table = self._table(X)
+        names = [used.name for used in self.schema_.used]
+        if column not in names:
+            raise DataError(f"column {column!r} is not used by this model; used: {names}")
+        used = self.schema_[column]
+        if not used.levels:
+            raise DataError(f"column {column!r} is {used.kind} and has no levels; describe_gaps gives its quantiles")
+        shares = level_probabilities(self._ready(), table, names.index(column))
+        return pd.DataFrame(shares[:, : len(used.levels)], columns=list(used.levels), index=table.index)
+
     def score_samples(self, X: Any) -> np.ndarray:
         """A lower bound on log p(observed cells) of every row, importance-weighted, in the columns' own units."""
         _, table = self._table(X)
@@ -275,8 +313,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """New rows drawn from the model, x ~ N(0, I), in the columns' own units and levels."""
         check_is_fitted(self)
         check_count("n_samples", n_samples)
-        seed = int(check_random_state(random_state).randint(2**31 - 1))
-        return self.coder_.frame(draw_rows(self._ready(), self._empty(n_samples), seed))
+        return self.coder_.frame(draw_rows(self._ready(), self._empty(n_samples), _seed(random_state)))
 
     def _ready(self) -> Predictor:
         check_is_fitted(self)
@@ -319,6 +356,11 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             "history": [[name, column.tolist()] for name, column in self.history_.items()],
         }
         return write_model(folder, model_arrays(self.model_, self._q), manifest)
+
+
+def _seed(random_state: Any) -> int:
+    """One number from whatever scikit-learn takes as random_state."""
+    return int(check_random_state(random_state).randint(2**31 - 1))
 
 
 def _jsonable(params: dict[str, Any]) -> dict[str, Any]:

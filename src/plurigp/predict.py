@@ -1,10 +1,10 @@
 """What a trained model answers, in float64 and row by row: no answer depends on the other rows of the call."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -22,19 +22,23 @@ from plurigp.likelihoods.rules import Rule
 from plurigp.model import Model, encode
 
 SMALL, LARGE = 16, 512  # chunk sizes: two compilations serve one row and a million
+N_PROPOSALS = 64  # draws of x among which a row's own are chosen
 PRIOR_DRAWS = 4  # of the draws of x behind a density, so many come from the prior
 REFINE_STEPS, REFINE_RATE, REFINE_DRAWS = 150, 0.05, 8
 
 
-@dataclass(frozen=True)
-class Predictor:
+class Predictor(eqx.Module):
     """A trained model in float64 with all that its answers need."""
 
     model: Model
     q: Posterior
-    layout: Layout
-    rules: tuple[Rule, ...]
-    kl_weight: float = 1.0
+    layout: Layout = eqx.field(static=True)
+    rules: tuple[Rule, ...] = eqx.field(static=True)
+    kl_weight: float = eqx.field(static=True, default=1.0)
+
+    @property
+    def n_components(self) -> int:
+        return self.model.gp.Z.shape[1]
 
 
 def make_predictor(
@@ -85,21 +89,16 @@ def _schema_order(layout: Layout, block_ordered: np.ndarray) -> np.ndarray:
 # --- q(x) ---
 
 
-@partial(jax.jit, static_argnames=("layout",))
-def _encode(model: Model, layout: Layout, values: Array, seen: Array) -> LatentNormal:
-    return encode(model, layout, values, seen)
+@jax.jit
+def _encode(p: Predictor, values: Array, seen: Array) -> LatentNormal:
+    return encode(p.model, p.layout, values, seen)
 
 
 def _latent_chunk(predictor: Predictor, values: np.ndarray, seen: np.ndarray) -> LatentNormal:
     if isinstance(predictor.model.encoder, Encoder):
-        return _encode(predictor.model, predictor.layout, values, seen)
-    shape = (len(values), predictor.model.gp.Z.shape[1])
-    return _refine_chunk(predictor, values, seen, LatentNormal(np.zeros(shape), np.full(shape, 0.5)))
-
-
-def _refine_chunk(predictor: Predictor, values: np.ndarray, seen: np.ndarray, start: LatentNormal) -> LatentNormal:
-    p = predictor
-    return _refine(p.layout, p.rules, p.kl_weight, p.model, p.q, values, seen, start)
+        return _encode(predictor, values, seen)
+    shape = (len(values), predictor.n_components)
+    return _refine(predictor, values, seen, LatentNormal(np.zeros(shape), np.full(shape, 0.5)))
 
 
 def latent(predictor: Predictor, table: Table) -> LatentNormal:
@@ -107,17 +106,8 @@ def latent(predictor: Predictor, table: Table) -> LatentNormal:
     return _over_chunks(predictor, table, partial(_latent_chunk, predictor))
 
 
-@partial(jax.jit, static_argnames=("layout", "rules", "kl_weight"))
-def _refine(
-    layout: Layout,
-    rules: tuple[Rule, ...],
-    kl_weight: float,
-    model: Model,
-    q: Posterior,
-    values: Float[Array, "B V"],
-    seen: Bool[Array, "B D"],
-    start: LatentNormal,
-) -> LatentNormal:
+@jax.jit
+def _refine(p: Predictor, values: Float[Array, "B V"], seen: Bool[Array, "B D"], start: LatentNormal) -> LatentNormal:
     """Adam on each row's own mean and log sd with the decoder frozen; rows do not touch each other."""
     noise = jnp.asarray(standard_draws(REFINE_DRAWS, start.mean.shape[1]))
 
@@ -125,11 +115,11 @@ def _refine(
         qx = LatentNormal(free[0], jnp.exp(free[1]))
 
         def one_draw(z: Array) -> Scalar:
-            f_mean, f_var = moments(model.gp, q, features(model.gp, qx.mean + qx.sd * z))
-            cells = blocks.expected_log_probs(layout, model.thetas, values, seen, f_mean, f_var, rules)
+            f_mean, f_var = moments(p.model.gp, p.q, features(p.model.gp, qx.mean + qx.sd * z))
+            cells = blocks.expected_log_probs(p.layout, p.model.thetas, values, seen, f_mean, f_var, p.rules)
             return sum((block.sum() for block in cells), jnp.zeros(()))
 
-        return kl_weight * kl_x(qx).sum() - jax.lax.map(one_draw, noise).mean()
+        return p.kl_weight * kl_x(qx).sum() - jax.lax.map(one_draw, noise).mean()
 
     adam = optax.adam(optax.cosine_decay_schedule(REFINE_RATE, REFINE_STEPS, 0.02))
     free = (jnp.asarray(start.mean), jnp.log(jnp.asarray(start.sd)))
@@ -147,7 +137,7 @@ def refine(predictor: Predictor, table: Table) -> LatentNormal:
     """q(x) of every row, improved from the encoder's answer by decoder-frozen steps."""
 
     def from_encoder(values: np.ndarray, seen: np.ndarray) -> LatentNormal:
-        return _refine_chunk(predictor, values, seen, _latent_chunk(predictor, values, seen))
+        return _refine(predictor, values, seen, _latent_chunk(predictor, values, seen))
 
     return _over_chunks(predictor, table, from_encoder)
 
@@ -155,95 +145,134 @@ def refine(predictor: Predictor, table: Table) -> LatentNormal:
 # --- the decoder's answers, averaged over draws of x ---
 
 
-@partial(jax.jit, static_argnames=("layout", "rules"))
-def _means_at(
-    layout: Layout,
-    rules: tuple[Rule, ...],
-    model: Model,
-    q: Posterior,
-    values: Float[Array, "B V"],
-    qx: LatentNormal,
-    noise: Float[Array, "S Q"],
-) -> Float[Array, "B D"]:
-    def one_draw(z: Array) -> tuple[Array, ...]:
-        f_mean, f_var = moments(model.gp, q, features(model.gp, qx.mean + qx.sd * z))
-        return blocks.predictive_means(layout, model.thetas, values, f_mean, f_var, rules)
+class Proposals(NamedTuple):
+    """Draws of x for every row, and log p(x) − log r(x) with r what they were drawn from."""
 
-    means = jax.tree.map(lambda leaf: leaf.mean(0), jax.lax.map(one_draw, noise))
-    return blocks.points(layout, means)
+    x: Float[Array, "S B Q"]
+    log_ratio: Float[Array, "S B"]
+
+
+def _propose(qx: LatentNormal, noise: Float[Array, "S Q"]) -> Proposals:
+    """The last PRIOR_DRAWS of the S draws come from the prior and r is the mixture of both, so no weight exceeds
+    S / PRIOR_DRAWS however narrow q(x) is."""
+    n_draws = len(noise)
+    n_prior = min(PRIOR_DRAWS, n_draws - 1)
+    share = np.log([1 - n_prior / n_draws, max(n_prior, 1e-300) / n_draws])
+    from_prior = (np.arange(n_draws) >= n_draws - n_prior)[:, None, None]
+    x = jnp.where(from_prior, noise[:, None, :], qx.mean + qx.sd * noise[:, None, :])
+    log_p = -0.5 * (x**2).sum(2)
+    log_q = -(0.5 * ((x - qx.mean) / qx.sd) ** 2 + jnp.log(qx.sd)).sum(2)
+    return Proposals(x, log_p - jnp.logaddexp(share[0] + log_q, share[1] + log_p))
+
+
+def _log_probs(p: Predictor, values: Array, seen: Array, x: Array) -> tuple[Float[Array, "B D"], tuple[Array, Array]]:
+    """log p(y_d|x) of the cells in `seen`, zero elsewhere; and the moments of f behind them."""
+    f = moments(p.model.gp, p.q, features(p.model.gp, x))
+    return blocks.predictive_log_probs(p.layout, p.model.thetas, values, seen, *f, p.rules), f
+
+
+@jax.jit
+def _densities(p: Predictor, values: Array, seen: Array, qx: LatentNormal, noise: Array) -> Float[Array, " B"]:
+    """log (1/S) Σ_s p(x_s)/r(x_s) Π_d p(y_d|x_s)."""
+    proposals = _propose(qx, noise)
+    rows = jax.lax.map(lambda x: _log_probs(p, values, seen, x)[0].sum(1), proposals.x)
+    return jax.nn.logsumexp(rows + proposals.log_ratio, axis=0) - np.log(len(noise))
+
+
+def _log_weights(log_ratio: Float[Array, "S B"], rows: Float[Array, "S B"]) -> Float[Array, "S B"]:
+    """Each draw's share in p(x | observed cells), by importance: p(x) Π_d p(y_d|x) / r(x), normalised."""
+    return jax.nn.log_softmax(log_ratio + rows, axis=0)
+
+
+@jax.jit
+def _cells(
+    p: Predictor, truth: Array, known: Array, seen: Array, qx: LatentNormal, noise: Array
+) -> Float[Array, "B D"]:
+    """log Σ_s w_s p(y_d|x_s) for every known cell, the weights by the seen ones alone."""
+    proposals = _propose(qx, noise)
+    cells = jax.lax.map(lambda x: _log_probs(p, truth, known, x)[0], proposals.x)
+    weights = _log_weights(proposals.log_ratio, jnp.where(seen, cells, 0).sum(2))
+    return jax.nn.logsumexp(weights[:, :, None] + cells, axis=0)
+
+
+@jax.jit
+def _means(
+    p: Predictor, values: Array, seen: Array, qx: LatentNormal, noise: Array
+) -> tuple[Float[Array, "B _ _"], ...]:
+    """Σ_s w_s E[y_d|x_s], per block (a probability per level for categories)."""
+    proposals = _propose(qx, noise)
+
+    def one_draw(x: Array) -> tuple[Array, tuple[Array, ...]]:
+        cells, f = _log_probs(p, values, seen, x)
+        return cells.sum(1), blocks.predictive_means(p.layout, p.model.thetas, values, *f, p.rules)
+
+    rows, means = jax.lax.map(one_draw, proposals.x)
+    weights = jnp.exp(_log_weights(proposals.log_ratio, rows))[:, :, None, None]
+    return jax.tree.map(lambda leaf: (weights * leaf).sum(0), means)
+
+
+@jax.jit
+def _expected(p: Predictor, values: Array, seen: Array, qx: LatentNormal, noise: Array) -> tuple[Array, ...]:
+    return _means(p, values, seen, qx, noise)
+
+
+@jax.jit
+def _points(p: Predictor, values: Array, seen: Array, qx: LatentNormal, noise: Array) -> Float[Array, "B D"]:
+    return blocks.points(p.layout, _means(p, values, seen, qx, noise))
+
+
+@jax.jit
+def _points_at(p: Predictor, values: Array, x: Float[Array, "B Q"]) -> Float[Array, "B D"]:
+    f = moments(p.model.gp, p.q, features(p.model.gp, x))
+    return blocks.points(p.layout, blocks.predictive_means(p.layout, p.model.thetas, values, *f, p.rules))
+
+
+@jax.jit
+def _weighted_draws(
+    p: Predictor, values: Array, seen: Array, qx: LatentNormal, noise: Array
+) -> tuple[Float[Array, "S B Q"], Float[Array, "S B"]]:
+    """Draws of x and their weights."""
+    proposals = _propose(qx, noise)
+    rows = jax.lax.map(lambda x: _log_probs(p, values, seen, x)[0].sum(1), proposals.x)
+    return proposals.x, jnp.exp(_log_weights(proposals.log_ratio, rows))
+
+
+def _answers(predictor: Predictor, table: Table, answer: Callable[..., Any], n_draws: int) -> Any:
+    """answer(predictor, values, seen, q(x), noise) for every row."""
+    noise = standard_draws(n_draws, predictor.n_components)
+    return _over_chunks(
+        predictor,
+        table,
+        lambda values, seen: answer(predictor, values, seen, _latent_chunk(predictor, values, seen), noise),
+    )
 
 
 def fill_values(predictor: Predictor, table: Table, n_draws: int = 32) -> np.ndarray:
     """One coded value per cell [N D], schema order: E[y | the row's observed cells], or the likeliest level."""
-    noise = standard_draws(n_draws, predictor.model.gp.Z.shape[1])
+    return _schema_order(predictor.layout, _answers(predictor, table, _points, n_draws))
 
-    def answer(values: np.ndarray, seen: np.ndarray) -> Array:
-        qx = _latent_chunk(predictor, values, seen)
-        return _means_at(predictor.layout, predictor.rules, predictor.model, predictor.q, values, qx, noise)
 
-    return _schema_order(predictor.layout, _over_chunks(predictor, table, answer))
+def level_probabilities(predictor: Predictor, table: Table, column: int, n_draws: int = 32) -> np.ndarray:
+    """p(level | the row's observed cells) [N K] of a column of levels, given by its place among the used ones."""
+    place = predictor.layout.order.index(column)
+    number = next(n for n, block in enumerate(predictor.layout.blocks) if place < block.columns[1])
+    expected = _answers(predictor, table, _expected, n_draws)[number]
+    own = expected[:, place - predictor.layout.blocks[number].columns[0]]
+    return np.concatenate([1 - own, own], 1) if own.shape[1] == 1 else own
 
 
 def values_at(predictor: Predictor, table: Table, x: np.ndarray) -> np.ndarray:
     """One coded value per cell [N D] at given latent positions; the (empty) table gives companion slots."""
-    layout, no_noise = predictor.layout, np.zeros((1, x.shape[1]))
     parts = []
     with compiled_work():
-        for n, rows, values, _ in _chunks(layout, table):
-            at = np.asarray(x[rows], np.float64)
-            qx = LatentNormal(at, np.zeros_like(at))
-            means = _means_at(layout, predictor.rules, predictor.model, predictor.q, values, qx, no_noise)
-            parts.append(np.asarray(means)[:n])
-    return _schema_order(layout, np.concatenate(parts))
-
-
-@partial(jax.jit, static_argnames=("layout", "rules"))
-def _log_probs_at(
-    layout: Layout,
-    rules: tuple[Rule, ...],
-    model: Model,
-    q: Posterior,
-    values: Float[Array, "B V"],
-    scored: Bool[Array, "B D"],
-    qx: LatentNormal,
-    noise: Float[Array, "S Q"],
-) -> tuple[Float[Array, " B"], Float[Array, "B D"]]:
-    """Per row log (1/S) Σ_s p(x_s)/r(x_s) Π_d p(y_d|x_s), and per cell log mean p(y_d|x_s) over the draws from q(x).
-
-    The last PRIOR_DRAWS of the S draws come from the prior and r is the mixture of both, so no weight exceeds
-    S / PRIOR_DRAWS however narrow q(x) is.
-    """
-    n_draws = len(noise)
-    n_prior = min(PRIOR_DRAWS, n_draws - 1)
-    from_prior = jnp.arange(n_draws) >= n_draws - n_prior
-    share = np.log([1 - n_prior / n_draws, max(n_prior, 1e-300) / n_draws])
-
-    def one_draw(at: tuple[Array, Array]) -> tuple[Array, Array]:
-        z, prior = at
-        x = jnp.where(prior, z, qx.mean + qx.sd * z)
-        f_mean, f_var = moments(model.gp, q, features(model.gp, x))
-        cells = blocks.predictive_log_probs(layout, model.thetas, values, scored, f_mean, f_var, rules)
-        log_p = -0.5 * (x**2).sum(1)
-        log_q = -(0.5 * ((x - qx.mean) / qx.sd) ** 2 + jnp.log(qx.sd)).sum(1)
-        log_r = jnp.logaddexp(share[0] + log_q, share[1] + log_p)
-        return log_p - log_r + cells.sum(1), jnp.where(prior, -jnp.inf, cells)
-
-    rows, cells = jax.lax.map(one_draw, (noise, from_prior))
-    row_score = jax.nn.logsumexp(rows, axis=0) - np.log(n_draws)
-    return row_score, jax.nn.logsumexp(cells, axis=0) - np.log(n_draws - n_prior)
+        for n, rows, values, _ in _chunks(predictor.layout, table):
+            parts.append(np.asarray(_points_at(predictor, values, np.asarray(x[rows], np.float64)))[:n])
+    return _schema_order(predictor.layout, np.concatenate(parts))
 
 
 def log_density(predictor: Predictor, table: Table, n_draws: int = 32) -> np.ndarray:
     """The importance-weighted lower bound on log p(observed cells) of every row [N], in coded units."""
-    noise = standard_draws(n_draws, predictor.model.gp.Z.shape[1])
-
-    def answer(values: np.ndarray, seen: np.ndarray) -> Array:
-        qx = _latent_chunk(predictor, values, seen)
-        return _log_probs_at(predictor.layout, predictor.rules, predictor.model, predictor.q, values, seen, qx, noise)[
-            0
-        ]
-
-    return _over_chunks(predictor, table, answer)
+    return _answers(predictor, table, _densities, n_draws)
 
 
 def cell_log_density(predictor: Predictor, shown: Table, complete: Table, n_draws: int = 32) -> np.ndarray:
@@ -252,31 +281,61 @@ def cell_log_density(predictor: Predictor, shown: Table, complete: Table, n_draw
     `shown` has the scored cells hidden; `complete` has the same rows with them in place.
     """
     layout = predictor.layout
-    noise = standard_draws(n_draws, predictor.model.gp.Z.shape[1])
+    noise = standard_draws(n_draws, predictor.n_components)
     parts = []
     with compiled_work():
         for (n, _, values, seen), (_, _, truth, known) in zip(
             _chunks(layout, shown), _chunks(layout, complete), strict=True
         ):
             qx = _latent_chunk(predictor, values, seen)
-            cells = _log_probs_at(layout, predictor.rules, predictor.model, predictor.q, truth, known, qx, noise)[1]
+            cells = _cells(predictor, truth, known, seen & known, qx, noise)
             parts.append(np.where(known, np.asarray(cells), np.nan)[:n])
     return _schema_order(layout, np.concatenate(parts))
 
 
+# --- draws ---
+
+
 @jax.jit
-def _moments_at(model: Model, q: Posterior, x: Float[Array, "B Q"]) -> tuple[Array, Array]:
-    return moments(model.gp, q, features(model.gp, x))
+def _moments_at(p: Predictor, x: Float[Array, "B Q"]) -> tuple[Array, Array]:
+    return moments(p.model.gp, p.q, features(p.model.gp, x))
+
+
+def _draw_at(p: Predictor, values: np.ndarray, x: np.ndarray, rng: np.random.Generator, n: int) -> np.ndarray:
+    """f from q(f|x) and y from its likelihood, for the first n rows [n D], schema order."""
+    f_mean, f_var = (np.asarray(part)[:n] for part in _moments_at(p, x))
+    f = rng.normal(f_mean, np.sqrt(f_var))
+    thetas = jax.tree.map(np.asarray, p.model.thetas)
+    return _schema_order(p.layout, blocks.draws(p.layout, thetas, values[:n], f, rng))
 
 
 def draw_rows(predictor: Predictor, table: Table, seed: int) -> np.ndarray:
     """New coded rows [N D]: x from the prior, f from q(f|x), y from its likelihood; the table gives companion slots."""
-    layout, model, rng = predictor.layout, predictor.model, np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     parts = []
     with compiled_work():
-        for n, rows, values, _ in _chunks(layout, table):
-            x = rng.normal(size=(len(rows), model.gp.Z.shape[1]))
-            f_mean, f_var = (np.asarray(part)[:n] for part in _moments_at(model, predictor.q, x))
-            f = rng.normal(f_mean, np.sqrt(f_var))
-            parts.append(blocks.draws(layout, model.thetas, values[:n], f, rng))
-    return _schema_order(layout, np.concatenate(parts))
+        for n, rows, values, _ in _chunks(predictor.layout, table):
+            x = rng.normal(size=(len(rows), predictor.n_components))
+            parts.append(_draw_at(predictor, values, x, rng, n))
+    return np.concatenate(parts)
+
+
+def draw_given(predictor: Predictor, table: Table, n_draws: int, seed: int) -> Iterator[Float[np.ndarray, "S n D"]]:
+    """Coded draws of whole rows given their observed cells, chunk by chunk: x, f and y, jointly within a row.
+
+    x is drawn among N_PROPOSALS by their weights, so that what q(x) got wrong is put right by the likelihood.
+    """
+    rng = np.random.default_rng(seed)
+    noise = standard_draws(N_PROPOSALS, predictor.n_components)
+    with compiled_work():
+        for n, _, values, seen in _chunks(predictor.layout, table):
+            x, weights = (
+                np.asarray(part)
+                for part in _weighted_draws(predictor, values, seen, _latent_chunk(predictor, values, seen), noise)
+            )
+            ends = np.cumsum(weights, axis=0)
+            draws = []
+            for _ in range(n_draws):
+                chosen = np.minimum((rng.random(x.shape[1]) * ends[-1] > ends).sum(0), len(x) - 1)
+                draws.append(_draw_at(predictor, values, x[chosen, np.arange(x.shape[1])], rng, n))
+            yield np.stack(draws)

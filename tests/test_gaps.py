@@ -1,0 +1,105 @@
+"""Imputation with its uncertainty: completed tables, quantiles per gap, probabilities per level."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from plurigp import PluriGP
+from plurigp.datasets import simulate
+from plurigp.heldout import hide_cells
+from plurigp.types import DataError
+
+COLUMNS = {"gaussian": 3, "beta": 1, "bernoulli": 2, "categorical": 1, "poisson": 1}
+
+
+@pytest.fixture(scope="module")
+def case():
+    made = simulate(n_rows=300, columns=COLUMNS, missing=0.0, random_state=3)
+    shown = hide_cells(made.table, made.schema, 0.3, 1)
+    return made.table, shown, PluriGP(2, schema=made.schema, random_state=0, max_epochs=40).fit(shown)
+
+
+def test_completed_tables_keep_every_observed_cell_and_leave_no_gap(case):
+    _, shown, model = case
+    tables = model.impute_draws(shown, n_draws=3, random_state=0)
+    assert len(tables) == 3
+    seen = shown.notna()
+    for table in tables:
+        assert not table.isna().any().any()
+        assert table.dtypes.equals(model.impute(shown).dtypes)
+        for name in shown.columns:
+            assert table[name][seen[name]].tolist() == shown[name][seen[name]].tolist()
+    assert not tables[0].equals(tables[1])
+
+
+def test_draws_repeat_with_their_seed(case):
+    _, shown, model = case
+    one, two = (model.impute_draws(shown.iloc[:20], n_draws=2, random_state=5) for _ in range(2))
+    for a, b in zip(one, two, strict=True):
+        pd.testing.assert_frame_equal(a, b)
+
+
+def test_draws_spread_around_what_impute_fills_in(case):
+    """The mean over many draws of a real column is the filled value, within its Monte Carlo error."""
+    _, shown, model = case
+    name = next(c.name for c in model.schema_.used if c.kind == "gaussian")
+    gaps = shown[name].isna()
+    draws = np.stack([t[name][gaps].to_numpy(float) for t in model.impute_draws(shown, n_draws=200, random_state=1)])
+    filled = model.impute(shown)[name][gaps].to_numpy(float)
+    error = draws.std(0) / np.sqrt(len(draws))
+    assert np.mean(np.abs(draws.mean(0) - filled) < 4 * error + 0.05 * draws.std(0)) > 0.95
+
+
+def test_every_gap_is_described_and_nothing_else(case):
+    _, shown, model = case
+    lines = model.describe_gaps(shown, n_draws=60)
+    described = {(row, column) for row, column in zip(lines["row"], lines["column"], strict=True)}
+    gaps = {(int(r), shown.columns[c]) for r, c in np.argwhere(shown.isna().to_numpy())}
+    assert described == gaps
+    assert len(lines) == len(gaps)
+    numeric = lines[lines["level"].isna()]
+    assert (numeric["q5"] <= numeric["q50"]).all()
+    assert (numeric["q50"] <= numeric["q95"]).all()
+    assert (numeric["sd"] >= 0).all()
+    named = lines[lines["level"].notna()]
+    assert named["probability"].between(0, 1).all()
+    assert named["mean"].isna().all()
+
+
+def test_intervals_cover_what_was_hidden(case):
+    """Nominal 90 % within three standard errors of a binomial, on a table the model has learned."""
+    truth, shown, model = case
+    lines = model.describe_gaps(shown, n_draws=200)
+    lines = lines[lines["kind"] == "gaussian"]
+    hidden = np.array([truth[c].iloc[r] for r, c in zip(lines["row"], lines["column"], strict=True)], float)
+    cover = np.mean((lines["q5"] <= hidden) & (hidden <= lines["q95"]))
+    assert abs(cover - 0.9) < 3 * np.sqrt(0.9 * 0.1 / len(lines)) + 0.02
+
+
+def test_level_probabilities_sum_to_one_and_agree_with_impute(case):
+    _, shown, model = case
+    filled = model.impute(shown)
+    for column in (c for c in model.schema_.used if c.levels):
+        shares = model.level_probabilities(shown, column.name)
+        assert list(shares.columns) == list(column.levels)
+        np.testing.assert_allclose(shares.sum(axis=1), 1, atol=1e-3)
+        gaps = shown[column.name].isna()
+        assert (shares[gaps].idxmax(axis=1).to_numpy() == filled[column.name][gaps].to_numpy()).all()
+
+
+def test_a_table_without_gaps_has_nothing_to_describe(case):
+    truth, _, model = case
+    assert len(model.describe_gaps(truth.iloc[:10])) == 0
+
+
+def test_what_cannot_be_asked_is_named(case):
+    _, shown, model = case
+    real = next(c.name for c in model.schema_.used if c.kind == "gaussian")
+    with pytest.raises(DataError, match="has no levels"):
+        model.level_probabilities(shown, real)
+    with pytest.raises(DataError, match="not used by this model"):
+        model.level_probabilities(shown, "no such column")
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        model.describe_gaps(shown, levels=[0.5, 1.0])
+    with pytest.raises(ValueError, match="n_draws"):
+        model.impute_draws(shown, n_draws=0)
