@@ -36,13 +36,18 @@ class Family:
 
     like: Likelihood
     draw: Callable[[np.random.Generator, int], Cells]
-    scipy: Callable[[Cells], np.ndarray]  # log density of every cell
+    law: Callable[[Cells], Any]  # SciPy's distribution of every cell, or what stands in for it
     theta: dict[str, float | np.ndarray]  # one ordinary column
     n_functions: int = 1
 
     @property
     def kind(self) -> str:
         return self.like.kind
+
+    def scipy(self, cells: Cells) -> np.ndarray:
+        """The log density of every cell."""
+        law = self.law(cells)
+        return law.logpdf(cells.y[:, 0]) if self.like.continuous else law.logpmf(cells.y[:, 0])
 
     def log_prob(self) -> Callable[..., jax.Array]:
         """log p(y|f) of (theta, facts, y, f), over cells side by side."""
@@ -105,21 +110,6 @@ def ordinal_cuts(theta: dict[str, np.ndarray]) -> np.ndarray:
     return np.pad(np.cumsum(steps, 1), ((0, 0), (1, 1)), constant_values=(-np.inf, np.inf))
 
 
-def _scipy_ordinal(c: Cells) -> np.ndarray:
-    cuts, k = ordinal_cuts(c.theta), c.y[:, 0].astype(int)
-    low, high = (np.take_along_axis(cuts, (k + step)[:, None], 1)[:, 0] - c.f[:, 0] for step in (0, 1))
-    turn = low + high > 0
-    low, high = np.where(turn, -high, low), np.where(turn, -low, high)
-    return special.log_ndtr(high) + np.log(-np.expm1(special.log_ndtr(low) - special.log_ndtr(high)))
-
-
-def _scipy_zip(c: Cells) -> np.ndarray:
-    zero = special.expit(c.theta["logit_zero"])
-    poisson = stats.poisson.pmf(c.y[:, 0], np.exp(c.f[:, 0]))
-    above = special.log_expit(-c.theta["logit_zero"]) + stats.poisson.logpmf(c.y[:, 0], np.exp(c.f[:, 0]))
-    return np.where(c.y[:, 0] == 0, np.log(zero + (1 - zero) * poisson), above)
-
-
 def _bernoulli(rng: np.random.Generator, n: int) -> Cells:
     return Cells({}, {}, _column(n, rng.integers(0, 2, n)), rng.uniform(-6, 6, (n, 1)))
 
@@ -155,81 +145,103 @@ def beta_shapes(log_nu: np.ndarray, f: np.ndarray) -> tuple[np.ndarray, np.ndarr
     return np.exp(log_nu) * mu, np.exp(log_nu) * rest
 
 
-def _scipy_categorical(c: Cells) -> np.ndarray:
-    rows = zip(c.y[:, 0].astype(int), c.f, c.facts["n_levels"], strict=True)
-    return np.array([special.log_softmax(f[:n])[y] for y, f, n in rows])
+class ZeroInflated(NamedTuple):
+    """What SciPy would say of a zero-inflated Poisson if it had one."""
+
+    zero: np.ndarray
+    mean: np.ndarray
+
+    def logpmf(self, y: np.ndarray) -> np.ndarray:
+        poisson = np.log1p(-self.zero) + stats.poisson.logpmf(y, self.mean)
+        return np.where(y == 0, np.logaddexp(np.log(self.zero), poisson), poisson)
+
+    def ppf(self, level: float) -> np.ndarray:
+        """By walking up from zero."""
+        k = np.zeros_like(self.mean)
+        while (short := self.zero + (1 - self.zero) * stats.poisson.cdf(k, self.mean) < level).any():
+            k = k + short
+        return k
+
+    def std(self) -> np.ndarray:
+        second = (1 - self.zero) * (self.mean + self.mean**2)
+        return np.sqrt(second - ((1 - self.zero) * self.mean) ** 2)
 
 
-_ALL = (
-    Family(
-        LIKELIHOODS["gaussian"],
-        _gaussian,
-        lambda c: stats.norm.logpdf(c.y[:, 0], c.f[:, 0], noise_sd(c.theta["log_sd"])),
-        {"log_sd": -0.7},
-    ),
-    Family(
-        LIKELIHOODS["gaussian_hetero"],
-        _gaussian_hetero,
-        lambda c: stats.norm.logpdf(c.y[:, 0], c.f[:, 0], np.exp(c.f[:, 1])),
-        {},
-        n_functions=2,
-    ),
-    Family(
-        LIKELIHOODS["lognormal"],
+class Ordered(NamedTuple):
+    """The same for a cumulative probit; cut points from −∞ to ∞ [n K+1]."""
+
+    cuts: np.ndarray
+    f: np.ndarray
+
+    def logpmf(self, y: np.ndarray) -> np.ndarray:
+        k = y.astype(int)[:, None]
+        low, high = (np.take_along_axis(self.cuts, k + step, 1)[:, 0] - self.f for step in (0, 1))
+        turn = low + high > 0
+        low, high = np.where(turn, -high, low), np.where(turn, -low, high)
+        return special.log_ndtr(high) + np.log(-np.expm1(special.log_ndtr(low) - special.log_ndtr(high)))
+
+    def ppf(self, level: float) -> np.ndarray:
+        return np.argmax(special.ndtr(self.cuts[:, 1:] - self.f[:, None]) >= level, axis=1)
+
+
+class Softmax(NamedTuple):
+    """The same for a category."""
+
+    f: np.ndarray
+    n_levels: np.ndarray
+
+    def logpmf(self, y: np.ndarray) -> np.ndarray:
+        rows = zip(y.astype(int), self.f, self.n_levels, strict=True)
+        return np.array([special.log_softmax(f[:n])[k] for k, f, n in rows])
+
+
+_LIST = (
+    ("gaussian", _gaussian, lambda c: stats.norm(c.f[:, 0], noise_sd(c.theta["log_sd"])), {"log_sd": -0.7}),
+    ("gaussian_hetero", _gaussian_hetero, lambda c: stats.norm(c.f[:, 0], np.exp(c.f[:, 1])), {}),
+    (
+        "lognormal",
         _lognormal,
-        lambda c: stats.lognorm.logpdf(c.y[:, 0], noise_sd(c.theta["log_sd"]), scale=np.exp(c.f[:, 0])),
+        lambda c: stats.lognorm(noise_sd(c.theta["log_sd"]), scale=np.exp(c.f[:, 0])),
         {"log_sd": -0.7},
     ),
-    Family(
-        LIKELIHOODS["bernoulli"],
-        _bernoulli,
-        lambda c: stats.bernoulli.logpmf(c.y[:, 0], special.expit(c.f[:, 0])),
-        {},
-    ),
-    Family(
-        LIKELIHOODS["binomial"],
-        _binomial,
-        lambda c: stats.binom.logpmf(c.y[:, 0], c.y[:, 1], special.expit(c.f[:, 0])),
-        {},
-    ),
-    Family(
-        LIKELIHOODS["beta"],
-        _beta,
-        lambda c: stats.beta.logpdf(c.y[:, 0], *beta_shapes(c.theta["log_nu"], c.f[:, 0])),
-        {"log_nu": 3.0},
-    ),
-    Family(
-        LIKELIHOODS["poisson"],
-        _poisson,
-        lambda c: stats.poisson.logpmf(c.y[:, 0], np.exp(c.f[:, 0])),
-        {},
-    ),
-    Family(
-        LIKELIHOODS["student_t"],
+    ("bernoulli", _bernoulli, lambda c: stats.bernoulli(special.expit(c.f[:, 0])), {}),
+    ("binomial", _binomial, lambda c: stats.binom(c.y[:, 1], special.expit(c.f[:, 0])), {}),
+    ("beta", _beta, lambda c: stats.beta(*beta_shapes(c.theta["log_nu"], c.f[:, 0])), {"log_nu": 3.0}),
+    ("poisson", _poisson, lambda c: stats.poisson(np.exp(c.f[:, 0])), {}),
+    (
+        "student_t",
         _student_t,
-        lambda c: stats.t.logpdf(c.y[:, 0], 1 + np.exp(c.theta["log_df"]), c.f[:, 0], noise_sd(c.theta["log_scale"])),
+        lambda c: stats.t(1 + np.exp(c.theta["log_df"]), c.f[:, 0], noise_sd(c.theta["log_scale"])),
         {"log_scale": -0.7, "log_df": 1.2},
     ),
-    Family(
-        LIKELIHOODS["gamma"],
+    (
+        "gamma",
         _gamma,
-        lambda c: stats.gamma.logpdf(
-            c.y[:, 0], np.exp(c.theta["log_shape"]), scale=np.exp(c.f[:, 0] - c.theta["log_shape"])
-        ),
+        lambda c: stats.gamma(np.exp(c.theta["log_shape"]), scale=np.exp(c.f[:, 0] - c.theta["log_shape"])),
         {"log_shape": 1.0},
     ),
-    Family(
-        LIKELIHOODS["negative_binomial"],
+    (
+        "negative_binomial",
         _negative_binomial,
-        lambda c: stats.nbinom.logpmf(c.y[:, 0], np.exp(c.theta["log_r"]), special.expit(c.theta["log_r"] - c.f[:, 0])),
+        lambda c: stats.nbinom(np.exp(c.theta["log_r"]), special.expit(c.theta["log_r"] - c.f[:, 0])),
         {"log_r": 0.8},
     ),
-    Family(LIKELIHOODS["zero_inflated_poisson"], _zero_inflated_poisson, _scipy_zip, {"logit_zero": -0.8}),
-    Family(
-        LIKELIHOODS["ordinal"], _ordinal, _scipy_ordinal, {"first_cut": -1.0, "log_gaps": np.array([0.1, -0.4, 0.2])}
+    (
+        "zero_inflated_poisson",
+        _zero_inflated_poisson,
+        lambda c: ZeroInflated(special.expit(c.theta["logit_zero"]), np.exp(c.f[:, 0])),
+        {"logit_zero": -0.8},
     ),
-    Family(LIKELIHOODS["categorical"], _categorical, _scipy_categorical, {}, n_functions=8),
+    (
+        "ordinal",
+        _ordinal,
+        lambda c: Ordered(ordinal_cuts(c.theta), c.f[:, 0]),
+        {"first_cut": -1.0, "log_gaps": np.array([0.1, -0.4, 0.2])},
+    ),
+    ("categorical", _categorical, lambda c: Softmax(c.f, c.facts["n_levels"]), {}),
 )
+N_FUNCTIONS = {"gaussian_hetero": 2, "categorical": 8}
+_ALL = tuple(Family(LIKELIHOODS[kind], draw, law, theta, N_FUNCTIONS.get(kind, 1)) for kind, draw, law, theta in _LIST)
 FAMILIES = {family.kind: family for family in _ALL}
 
 

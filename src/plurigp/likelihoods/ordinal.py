@@ -4,6 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import log_ndtr, ndtr
 from jaxtyping import Float
+from scipy.special import ndtr as np_ndtr
 from scipy.special import ndtri as np_ndtri
 
 from plurigp.arrays import Array, Scalar
@@ -59,10 +60,20 @@ def _point(expected: Float[Array, " R"]) -> Scalar:
     return (jnp.cumsum(expected)[:-1] < 0.5).sum().astype(expected.dtype)
 
 
-def _sample(rng: np.random.Generator, theta: Theta, y: Cells, f: Cells) -> np.ndarray:
+def _inner_cuts(theta: Theta) -> np.ndarray:
+    """c_1 … c_{K−1} of many cells, in NumPy."""
     steps = np.concatenate([np.asarray(theta["first_cut"])[..., None], np.exp(np.asarray(theta["log_gaps"]))], -1)
+    return np.cumsum(steps, -1)
+
+
+def _sample(rng: np.random.Generator, theta: Theta, y: Cells, f: Cells) -> np.ndarray:
     noisy = f[..., 0] + rng.normal(size=f.shape[:-1])
-    return (noisy[..., None] > np.cumsum(steps, -1)).sum(-1).astype(float)
+    return (noisy[..., None] > _inner_cuts(theta)).sum(-1).astype(float)
+
+
+def _quantile(theta: Theta, y: Cells, f: Cells, level: Cells) -> np.ndarray:
+    reached = np_ndtr(_inner_cuts(theta) - f[..., :1])
+    return (reached < np.asarray(level)[..., None]).sum(-1).astype(float)
 
 
 def _start(y: np.ndarray, column: Column) -> Start:
@@ -89,6 +100,7 @@ ordinal = Likelihood(
     start=_start,
     features=_features,
     n_functions=one_function,
+    quantile=_quantile,
     block_width=_n_levels,
     predictive_log_prob=_predictive,
     predictive_mean=_predictive_mean,
