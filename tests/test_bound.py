@@ -55,6 +55,11 @@ TABLE = {  # three rows
     "negative_binomial": [[0], [2], [5]],
     "zero_inflated_poisson": [[0], [0], [5]],
     "ordinal": [[0], [1], [2]],
+    "censored_gaussian": [[-0.9, -0.9, 0], [-1e9, 0.2, 0], [0.3, 1.1, 0]],
+    "censored_lognormal": [[0.4, 0.4, 0], [1e-30, 1.2, 0], [1.5, 3.0, 0]],
+    "censored_gamma": [[0.4, 0.4, 0], [1e-30, 1.2, 0], [1.5, 3.0, 0]],
+    "weibull": [[0.4, 0.4, 0], [1.2, 1e30, 0], [1.5, 3.0, 0]],
+    "zero_one_beta": [[0, 0], [0.45, 0], [1, 0]],
 }
 THETA = {
     "gaussian": {"log_sd": -0.7},
@@ -65,6 +70,11 @@ THETA = {
     "negative_binomial": {"log_r": 0.7},
     "zero_inflated_poisson": {"logit_zero": -1.0},
     "ordinal": {"first_cut": -0.5, "log_gaps": [0.0]},
+    "censored_gaussian": {"log_sd": -0.7},
+    "censored_lognormal": {"log_sd": -0.5},
+    "censored_gamma": {"log_shape": 0.7},
+    "weibull": {"log_shape": 0.3},
+    "zero_one_beta": {"log_nu": 2.0, "low_cut": -1.0, "log_gap": 0.7},
 }
 COMPOSITE = ("gaussian", "bernoulli", "categorical")
 
@@ -109,6 +119,13 @@ def tiny_batch(world: World, kinds: tuple[str, ...], gap: bool = False) -> Batch
 # --- log p(Y) by brute force ---
 
 
+def between(kind: str, law) -> np.ndarray:
+    """A value's log density, or the log of the mass between its bounds."""
+    low, high = np.asarray(TABLE[kind], float)[:, :2].T
+    with np.errstate(divide="ignore"):
+        return np.where(low == high, law.logpdf(low), np.log(law.cdf(high) - law.cdf(low)))
+
+
 def log_density(kind: str, f: np.ndarray) -> np.ndarray:
     """log p(y|f) of the three rows by SciPy, f [n 3 H] -> [n 3]."""
     y = np.asarray(TABLE[kind], float)[:, 0]
@@ -139,6 +156,19 @@ def log_density(kind: str, f: np.ndarray) -> np.ndarray:
             cuts = np.array([-np.inf, -0.5, 0.5, np.inf])
             below, above = cuts[y.astype(int)], cuts[y.astype(int) + 1]
             return np.log(special.ndtr(above - f[..., 0]) - special.ndtr(below - f[..., 0]))
+        case "censored_gaussian":
+            return between(kind, stats.norm(f[..., 0], np.hypot(FLOOR, np.exp(-0.7))))
+        case "censored_lognormal":
+            return between(kind, stats.lognorm(np.hypot(FLOOR, np.exp(-0.5)), scale=np.exp(f[..., 0])))
+        case "censored_gamma":
+            return between(kind, stats.gamma(np.exp(0.7), scale=np.exp(f[..., 0] - 0.7)))
+        case "weibull":
+            return between(kind, stats.weibull_min(np.exp(0.3), scale=np.exp(f[..., 0])))
+        case "zero_one_beta":
+            mu, nu = 1e-5 + (1 - 2e-5) * special.ndtr(f[..., 0]), np.exp(2.0)
+            low, high = special.ndtr(-1 - f[..., 0]), special.ndtr(-1 + np.exp(0.7) - f[..., 0])
+            inside = np.log(high - low) + stats.beta.logpdf(0.45, nu * mu, nu * (1 - mu))
+            return np.where(y == 0, np.log(low), np.where(y == 1, np.log(1 - high), inside))
         case "poisson":
             return y * f[..., 0] - np.exp(f[..., 0]) - special.gammaln(y + 1)
     return special.log_softmax(f, axis=-1)[:, np.arange(3), y.astype(int)]

@@ -246,10 +246,13 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         index = X.index if isinstance(X, pd.DataFrame) else None
         return self.coder_.frame(values_at(self._ready(), self._empty(len(x)), x), index)
 
-    def impute(self, X: Any) -> pd.DataFrame:
-        """The table with its gaps filled; observed cells and columns set aside come back untouched."""
+    def impute(self, X: Any, fill_limits: bool = False) -> pd.DataFrame:
+        """The table with its gaps filled; observed cells and columns set aside come back untouched.
+
+        With fill_limits, cells known up to a limit ("<0.5") become numbers within it as well.
+        """
         frame, table = self._table(X)
-        filled = self.coder_.fill(frame, fill_values(self._ready(), table))
+        filled = self.coder_.fill(frame, fill_values(self._ready(), table), fill_limits)
         return filled.set_axis(X.columns, axis=1) if isinstance(X, pd.DataFrame) else filled
 
     def score_samples(self, X: Any) -> np.ndarray:

@@ -76,6 +76,36 @@ def _lognormal(rng: np.random.Generator, n: int) -> Cells:
     return Cells(theta, facts, np.exp(y), f)
 
 
+def _limits(rng: np.random.Generator, y: np.ndarray, far: float, near: float) -> np.ndarray:
+    """Every value known, or known to lie below, above or around itself; a density loses its log unit."""
+    n, what = len(y), rng.integers(0, 5, len(y))
+    low, high = (y + sign * rng.exponential(1, n) * np.maximum(np.abs(y), 0.3) * 0.5 for sign in (-1, 1))
+    low = np.where(np.isin(what, [0, 1]), y, np.where(what == 2, near, np.maximum(low, near)))
+    high = np.where(np.isin(what, [0, 1]), y, np.where(what == 3, far, high))
+    return np.stack([low, high, np.where(low == high, 0.7, 0.0)], 1)
+
+
+def _censored_gaussian(rng: np.random.Generator, n: int) -> Cells:
+    theta, facts, y, f = _gaussian(rng, n)
+    return Cells(theta, facts, _limits(rng, y[:, 0], 1e9, -1e9), f)
+
+
+def _censored_lognormal(rng: np.random.Generator, n: int) -> Cells:
+    theta, facts, y, f = _lognormal(rng, n)
+    return Cells(theta, facts, _limits(rng, y[:, 0], 1e30, 1e-30), f)
+
+
+def _censored_gamma(rng: np.random.Generator, n: int) -> Cells:
+    theta, facts, y, f = _gamma(rng, n)
+    return Cells(theta, facts, _limits(rng, np.maximum(y[:, 0], 1e-6), 1e30, 1e-30), f)
+
+
+def _weibull(rng: np.random.Generator, n: int) -> Cells:
+    f, log_shape = rng.uniform(-4, 4, (n, 1)), rng.uniform(-1, 1.5, n)
+    y = np.exp(f[:, 0]) * rng.exponential(1, n) ** np.exp(-log_shape)
+    return Cells({"log_shape": log_shape}, {}, _limits(rng, np.maximum(y, 1e-6), 1e30, 1e-30), f)
+
+
 def _student_t(rng: np.random.Generator, n: int) -> Cells:
     f = rng.uniform(-3, 3, (n, 1))
     theta = {"log_scale": rng.uniform(-5, 1, n), "log_df": rng.uniform(-1, 4, n)}
@@ -125,6 +155,13 @@ def _beta(rng: np.random.Generator, n: int) -> Cells:
     return Cells({"log_nu": log_nu}, {}, _column(n, y), rng.uniform(-4, 4, (n, 1)))
 
 
+def _zero_one_beta(rng: np.random.Generator, n: int) -> Cells:
+    theta, facts, y, f = _beta(rng, n)
+    theta = {**theta, "low_cut": rng.uniform(-3, 0, n), "log_gap": rng.uniform(-1, 1, n)}
+    y = np.where(rng.random(n) < 0.3, rng.integers(0, 2, n), y[:, 0])
+    return Cells(theta, facts, _column(n, y, np.where((y > 0) & (y < 1), 0.7, 0.0)), f)
+
+
 def _poisson(rng: np.random.Generator, n: int) -> Cells:
     f = rng.uniform(-4, 6, (n, 1))
     return Cells({}, {}, _column(n, rng.poisson(np.exp(f[:, 0] + rng.normal(size=n)))), f)
@@ -143,6 +180,36 @@ def noise_sd(log_sd: np.ndarray) -> np.ndarray:
 def beta_shapes(log_nu: np.ndarray, f: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     mu, rest = (EDGE + (1 - 2 * EDGE) * special.ndtr(g) for g in (f, -f))
     return np.exp(log_nu) * mu, np.exp(log_nu) * rest
+
+
+class Limited(NamedTuple):
+    """A SciPy law of which cells are known within bounds."""
+
+    law: Any
+    y: np.ndarray
+
+    def logpdf(self, _: np.ndarray) -> np.ndarray:
+        low, high = np.where(np.abs(self.y[:, :2] - 1e-30) < 1e-40, -np.inf, self.y[:, :2]).T
+        high = np.where(high >= 1e9, np.inf, high)
+        upper = self.law.cdf(low) > 0.5
+        a = np.where(upper, self.law.logsf(high), self.law.logcdf(low))
+        b = np.where(upper, self.law.logsf(low), self.law.logcdf(high))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            mass = b + np.log(-np.expm1(a - b))
+        return np.where(low == high, self.law.logpdf(low) - self.y[:, 2], mass)
+
+    def ppf(self, level: float) -> np.ndarray:
+        low, high = self.law.cdf(self.y[:, 0]), self.law.cdf(self.y[:, 1])
+        inside = self.law.ppf(low + level * (high - low))
+        other = self.law.isf((1 - level) * self.law.sf(self.y[:, 0]) + level * self.law.sf(self.y[:, 1]))
+        return np.clip(np.where(low > 0.5, other, inside), self.y[:, 0], self.y[:, 1])
+
+    def std(self) -> np.ndarray:
+        """From the quantiles; rough where a tail is long."""
+        points, weights = np.polynomial.legendre.leggauss(200)
+        values = np.stack([self.ppf((1 + point) / 2) for point in points])
+        mean = weights @ values / 2
+        return np.sqrt(weights @ (values - mean) ** 2 / 2)
 
 
 class ZeroInflated(NamedTuple):
@@ -165,6 +232,32 @@ class ZeroInflated(NamedTuple):
     def std(self) -> np.ndarray:
         second = (1 - self.zero) * (self.mean + self.mean**2)
         return np.sqrt(second - ((1 - self.zero) * self.mean) ** 2)
+
+
+class ZeroOne(NamedTuple):
+    """A beta between two masses: those of 0 and of 1."""
+
+    law: Any
+    low: np.ndarray
+    high: np.ndarray  # cuts less f
+    unit: np.ndarray
+
+    def logpdf(self, y: np.ndarray) -> np.ndarray:
+        between = np.log(special.ndtr(-self.low) - special.ndtr(-self.high))
+        upper = self.low > 0
+        between = np.where(upper, between, np.log(special.ndtr(self.high) - special.ndtr(self.low)))
+        density = between + self.law.logpdf(np.where((y > 0) & (y < 1), y, 0.5)) - self.unit
+        return np.where(y == 0, special.log_ndtr(self.low), np.where(y == 1, special.log_ndtr(-self.high), density))
+
+    def ppf(self, level: float) -> np.ndarray:
+        zero, below = special.ndtr(self.low), special.ndtr(self.high)
+        inside = self.law.ppf(np.clip((level - zero) / (below - zero), 0, 1))
+        return np.where(level <= zero, 0.0, np.where(level > below, 1.0, inside))
+
+    def std(self) -> np.ndarray:
+        one, between = special.ndtr(-self.high), special.ndtr(self.high) - special.ndtr(self.low)
+        first, second = self.law.mean(), self.law.var() + self.law.mean() ** 2
+        return np.sqrt(one + between * second - (one + between * first) ** 2)
 
 
 class Ordered(NamedTuple):
@@ -204,9 +297,46 @@ _LIST = (
         lambda c: stats.lognorm(noise_sd(c.theta["log_sd"]), scale=np.exp(c.f[:, 0])),
         {"log_sd": -0.7},
     ),
+    (
+        "censored_gaussian",
+        _censored_gaussian,
+        lambda c: Limited(stats.norm(c.f[:, 0], noise_sd(c.theta["log_sd"])), c.y),
+        {"log_sd": -0.7},
+    ),
+    (
+        "censored_lognormal",
+        _censored_lognormal,
+        lambda c: Limited(stats.lognorm(noise_sd(c.theta["log_sd"]), scale=np.exp(c.f[:, 0])), c.y),
+        {"log_sd": -0.7},
+    ),
+    (
+        "censored_gamma",
+        _censored_gamma,
+        lambda c: Limited(
+            stats.gamma(np.exp(c.theta["log_shape"]), scale=np.exp(c.f[:, 0] - c.theta["log_shape"])), c.y
+        ),
+        {"log_shape": 1.0},
+    ),
+    (
+        "weibull",
+        _weibull,
+        lambda c: Limited(stats.weibull_min(np.exp(c.theta["log_shape"]), scale=np.exp(c.f[:, 0])), c.y),
+        {"log_shape": 0.3},
+    ),
     ("bernoulli", _bernoulli, lambda c: stats.bernoulli(special.expit(c.f[:, 0])), {}),
     ("binomial", _binomial, lambda c: stats.binom(c.y[:, 1], special.expit(c.f[:, 0])), {}),
     ("beta", _beta, lambda c: stats.beta(*beta_shapes(c.theta["log_nu"], c.f[:, 0])), {"log_nu": 3.0}),
+    (
+        "zero_one_beta",
+        _zero_one_beta,
+        lambda c: ZeroOne(
+            stats.beta(*beta_shapes(c.theta["log_nu"], c.f[:, 0])),
+            c.theta["low_cut"] - c.f[:, 0],
+            c.theta["low_cut"] + np.exp(c.theta["log_gap"]) - c.f[:, 0],
+            c.y[:, 1],
+        ),
+        {"log_nu": 3.0, "low_cut": -1.5, "log_gap": 1.0},
+    ),
     ("poisson", _poisson, lambda c: stats.poisson(np.exp(c.f[:, 0])), {}),
     (
         "student_t",

@@ -2,7 +2,7 @@
 
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import log_ndtr, ndtr
+from jax.scipy.special import ndtr
 from jaxtyping import Float
 from scipy.special import ndtr as np_ndtr
 from scipy.special import ndtri as np_ndtri
@@ -11,6 +11,7 @@ from plurigp.arrays import Array, Scalar
 from plurigp.data import Column
 from plurigp.likelihoods.base import Cells, Likelihood, Start, Theta, one_function
 from plurigp.likelihoods.rules import Rule, even
+from plurigp.likelihoods.special import log_between
 
 END = 1e3  # the outermost cut points, as good as infinite
 
@@ -21,17 +22,9 @@ def _cuts(theta: Theta) -> Float[Array, " K1"]:
     return jnp.concatenate([jnp.full(1, -END, steps.dtype), jnp.cumsum(steps), jnp.full(1, END, steps.dtype)])
 
 
-def _log_between(low: Scalar, high: Scalar) -> Scalar:
-    """log(Φ(high) − Φ(low)), turned to the side where Φ is small, so that nothing cancels."""
-    turn = low + high > 0
-    low, high = jnp.where(turn, -high, low), jnp.where(turn, -low, high)
-    top = log_ndtr(high)
-    return top + jnp.log(-jnp.expm1(jnp.minimum(log_ndtr(low) - top, -1e-6)))
-
-
 def _between(theta: Theta, y: Scalar, f: Scalar, spread: Scalar | float) -> Scalar:
     cuts, k = _cuts(theta), y.astype(int)
-    return _log_between((cuts[k] - f) / spread, (cuts[k + 1] - f) / spread)
+    return log_between((cuts[k] - f) / spread, (cuts[k + 1] - f) / spread)
 
 
 def _log_prob(theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Scalar:
