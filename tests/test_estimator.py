@@ -508,6 +508,12 @@ def test_every_other_kind_too(tmp_path):
             assert (table[name] >= 0).all()
             assert (table[name] == table[name].round()).all()
         assert set(table["grade"]) <= {1.0, 2.0, 3.0, 4.0}
+    filled, numbers = model.impute(shown), model.impute(shown, fill_limits=True)
+    for name, limit in (("lab", -0.5), ("crp", 0.6), ("virus", 1.6)):
+        limited = shown[name].str.startswith(("<", ">"), na=False)
+        assert (filled[name][limited] == shown[name][limited]).all()  # as the user wrote it
+        inside = numbers[name][limited] <= limit if name != "virus" else numbers[name][limited] >= limit
+        assert inside.all()
     again = plurigp.load(model.save(tmp_path / "model"))
     np.testing.assert_array_equal(again.transform(shown), model.transform(shown))
     assert np.isfinite(model.score_cells(shown, frame).to_numpy()[shown.isna().to_numpy()]).all()
