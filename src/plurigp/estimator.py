@@ -2,7 +2,7 @@
 
 import json
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
@@ -21,6 +21,7 @@ from plurigp.bound import BoundSpec
 from plurigp.compiling import compiled_work
 from plurigp.data import Coder, Schema, Table, infer_schema, is_parquet, read_table, to_frame, to_rows
 from plurigp.likelihoods.blocks import Layout, arrange_columns, make_layout, n_common, rules_of
+from plurigp.likelihoods.registry import import_families, outside_modules
 from plurigp.likelihoods.rules import Rule
 from plurigp.model import Settings, init_model
 from plurigp.parameters import check_count, check_parameters
@@ -315,6 +316,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             "schema_declared": self.schema is not None,
             "settings": asdict(self._settings_),
             "coder": self.coder_.to_dict(),
+            "families": outside_modules(c.kind for c in self.schema_.used),
             "feature_names_in": [str(n) for n in getattr(self, "feature_names_in_", [])],
             "n_features_in": int(self.n_features_in_),
             "elbo": self.elbo_,
@@ -361,10 +363,11 @@ def _history_row(layout: Layout, epoch: Epoch, units: dict[str, float]) -> dict[
     }
 
 
-def load(folder: str | Path) -> PluriGP:
-    """Open a model that `PluriGP.save` wrote."""
+def load(folder: str | Path, allow_imports: Iterable[str] = ()) -> PluriGP:
+    """Open a model that `PluriGP.save` wrote; a family from outside is imported only from a module named here."""
     arrays, manifest = read_model(folder)
     try:
+        import_families(manifest.get("families", {}), allow_imports)
         est = PluriGP(**manifest["params"])
         est.coder_ = Coder.from_dict(manifest["coder"])
         est.schema_ = est.coder_.schema
