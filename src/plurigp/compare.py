@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from plurigp.data import Coder, Column, Schema, to_frame
+from plurigp.data import KINDS, Coder, Column, Schema, to_frame
 from plurigp.data.kinds import cells_in, read_column, settled
 from plurigp.data.schema import changed
 from plurigp.estimator import PluriGP
@@ -45,8 +45,8 @@ class Comparison:
 
 
 def candidates(column: Column, frame: pd.DataFrame) -> list[str]:
-    """The kinds that a column's cells allow, among those of its group."""
-    group = next((group for group in GROUPS if column.kind in group), (column.kind,))
+    """The kinds that a column's cells allow, among those of its group; two columns of bounds are left as they are."""
+    group = next((group for group in GROUPS if column.kind in group and not column.upper), (column.kind,))
     return [kind for kind in group if kind == column.kind or _allows(column, kind, frame)]
 
 
@@ -62,7 +62,7 @@ def _allows(column: Column, kind: str, frame: pd.DataFrame) -> bool:
 def _declared(column: Column, kind: str, frame: pd.DataFrame) -> Column:
     if kind == column.kind:
         return column
-    keep = {"levels": column.levels} if kind in ("ordinal", "categorical") else {}
+    keep = {key: getattr(column, key) for key in KINDS[kind].settings if getattr(column, key)}
     other = changed(Column(column.name, kind, dtype=column.dtype), {"kind": kind, **keep})
     return settled(other, cells_in(frame, column.name))
 
@@ -101,12 +101,12 @@ def compare_kinds(
 
 def _side_by_side(copies: dict[str, Column], frame: pd.DataFrame) -> tuple[pd.DataFrame, Schema]:
     """The table with a column per copy, and the columns that some of them are read with."""
-    companions = {c.companion for c in copies.values()} - {None}
+    companions = sorted({c.companion for c in copies.values() if c.companion is not None})
     wide = pd.DataFrame(
         {name: frame[c.name] for name, c in copies.items()} | {name: frame[name] for name in companions}
     )
     columns = [replace(column, name=name) for name, column in copies.items()]
-    return wide, Schema((*columns, *(Column(str(name), "aside") for name in companions)))
+    return wide, Schema((*columns, *(Column(name, "aside") for name in companions)))
 
 
 def _advice(column: Column, kinds: list[str], scores: pd.DataFrame) -> Comparison:

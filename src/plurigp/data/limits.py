@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 
-from plurigp.data.cells import LARGEST, Cells, as_numbers, first_row, level_number, value_at
+from plurigp.data.cells import LARGEST, Cells, as_numbers, first_row, level_number
 from plurigp.data.column import Column
 from plurigp.data.levels import NO, YES
 from plurigp.data.numeric import FARTHEST, Units, geometric_units, in_units, standard_units, standardise
@@ -94,18 +94,22 @@ def read_times(column: Column, cells: Cells, event: Cells | None) -> np.ndarray:
 
 
 def _happened(cells: Cells, name: object, needed: np.ndarray) -> np.ndarray:
-    """1 where the event happened, 0 where not, NaN where nobody asks."""
-    out = np.full(len(needed), np.nan)
-    for row in np.flatnonzero(needed):
+    """1 where the event happened, 0 where not; every cell that is needed must say."""
+    if cells.codes is None:
+        numbers = np.full(len(needed), np.nan) if cells.numbers is None else cells.numbers
+        said = np.where(np.isin(numbers, (0.0, 1.0)), numbers, np.nan)
+    else:
+        words = [str(value).strip().lower() for value in cells.distinct]
+        meaning = [1.0 if word in HAPPENED else 0.0 if word in NOT_YET else np.nan for word in words]
+        said = np.array([*meaning, np.nan])[cells.codes]
+    silent = needed & np.isnan(said)
+    if silent.any():
+        row = int(np.argmax(silent))
         if not cells.seen[row]:
-            raise DataError(f"{at(name, int(row))}: a time without its event; fill it, or make both gaps.")
-        word = str(value_at(cells, int(row))).strip().lower()
-        if word not in NOT_YET | HAPPENED:
-            raise DataError(
-                f"{at(name, int(row))}: the cell does not say whether the event happened; write 0 or 1, or no or yes."
-            )
-        out[row] = word in HAPPENED
-    return out
+            raise DataError(f"{at(name, row)}: a time without its event; fill it, or make both gaps.")
+        remedy = "write 0 or 1, or no or yes"
+        raise DataError(f"{at(name, row)}: the cell does not say whether the event happened; {remedy}.")
+    return said
 
 
 # -- coding: lower, upper, and the log unit that a density (not a mass) loses ------------------------------------------

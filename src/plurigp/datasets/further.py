@@ -22,17 +22,17 @@ def _plan_gamma(rng: np.random.Generator, name: str, n_levels: int, trials: int)
 
 
 def _plan_negative_binomial(rng: np.random.Generator, name: str, n_levels: int, trials: int) -> Plan:
-    return Plan(name, "negative_binomial", rng.normal(2, 0.3, 1), np.array([1.0]), {"r": float(rng.uniform(1.5, 4))})
+    return Plan(name, "negative_binomial", rng.normal(2.5, 0.3, 1), np.array([1.0]), {"r": float(rng.uniform(3, 8))})
 
 
 def _plan_zero_inflated(rng: np.random.Generator, name: str, n_levels: int, trials: int) -> Plan:
     theta = {"zero": float(rng.uniform(0.2, 0.5))}
-    return Plan(name, "zero_inflated_poisson", rng.normal(1.5, 0.3, 1), np.array([1.0]), theta)
+    return Plan(name, "zero_inflated_poisson", rng.normal(2.0, 0.3, 1), np.array([1.0]), theta)
 
 
 def _plan_ordinal(rng: np.random.Generator, name: str, n_levels: int, trials: int) -> Plan:
-    theta = {"first_cut": -1.5 + rng.normal(0, 0.3), "gaps": rng.uniform(0.6, 1.6, n_levels - 2)}
-    return Plan(name, "ordinal", np.zeros(1), np.array([2.0]), theta, levels=tuple(range(1, n_levels + 1)))
+    theta = {"first_cut": -1.5 + rng.normal(0, 0.3), "gaps": rng.uniform(1.0, 2.0, n_levels - 2)}
+    return Plan(name, "ordinal", np.zeros(1), np.array([3.0]), theta, levels=tuple(range(1, n_levels + 1)))
 
 
 def _plan_zero_one_beta(rng: np.random.Generator, name: str, n_levels: int, trials: int) -> Plan:
@@ -53,7 +53,7 @@ def _plan_censored_gamma(rng: np.random.Generator, name: str, n_levels: int, tri
 
 
 def _plan_weibull(rng: np.random.Generator, name: str, n_levels: int, trials: int) -> Plan:
-    return Plan(name, "weibull", rng.normal(2, 0.5, 1), np.ones(1), {"shape": float(rng.uniform(1.2, 2.5))})
+    return Plan(name, "weibull", rng.normal(2, 0.5, 1), np.ones(1), {"shape": float(rng.uniform(2.0, 4.0))})
 
 
 def _sample_student_t(rng: np.random.Generator, f: np.ndarray, plan: Plan) -> np.ndarray:
