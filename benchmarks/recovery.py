@@ -20,12 +20,26 @@ from plurigp.data import Coder
 from plurigp.datasets import simulate
 from plurigp.likelihoods.blocks import arrange, cell_log_probs, make_layout
 
+FREE = {
+    "df": ("log_df", lambda df: np.log(df - 1)),
+    "zero": ("logit_zero", lambda p: np.log(p / (1 - p))),
+    "first_cut": ("first_cut", np.asarray),
+    "low_cut": ("low_cut", np.asarray),
+    "gap": ("log_gap", np.log),
+    "gaps": ("log_gaps", np.log),
+}
+
+
+def unconstrained(theta):
+    """A simulated column's theta as the likelihoods hold it."""
+    named = {name: FREE.get(name, (f"log_{name}", np.log)) for name in theta}
+    return {free: change(theta[name]) for name, (free, change) in named.items()}
+
 
 def oracle(sim, frame, truth, edge=4.0, n_points=90):
     """log p(hidden cell | seen cells, true functions, true theta) [N D], raw units."""
     coder = Coder.fit(frame, sim.schema)
-    plain = np.isin([c.kind for c in coder.schema.used], ["gaussian", "gaussian_hetero"])
-    raw = replace(coder, shift=np.where(plain, 0.0, coder.shift), scale=np.where(plain, 1.0, coder.scale))
+    raw = replace(coder, shift=np.zeros_like(coder.shift), scale=np.ones_like(coder.scale))
     layout = make_layout(raw.schema)
     _, seen = arrange(layout, raw.table(frame))
     values, _ = arrange(layout, raw.table(truth))
@@ -37,9 +51,8 @@ def oracle(sim, frame, truth, edge=4.0, n_points=90):
         thetas = []
         for block in layout.blocks:
             names = [used[d].name for d in layout.order[block.columns[0] : block.columns[1]]]
-            rename = {"sd": "log_sd", "nu": "log_nu"}
-            keys = sim.theta[names[0]]
-            thetas.append({rename[k]: jnp.log(jnp.asarray([sim.theta[n][k] for n in names])) for k in keys})
+            each = [unconstrained(sim.theta[name]) for name in names]
+            thetas.append({key: jnp.asarray([theta[key] for theta in each]) for key in each[0]})
         f = jnp.asarray(sim.functions(grid)[:, places])
         prior = -0.5 * (grid**2).sum(1)
 

@@ -22,6 +22,11 @@ SCHEMA = {
     "falls": "negative_binomial",
     "seizures": "zero_inflated_poisson",
     "grade": "ordinal",
+    "troponin": "censored_gaussian",
+    "crp": "censored_lognormal",
+    "virus": "censored_gamma",
+    "months": {"kind": "weibull", "event": "died"},
+    "slide": "zero_one_beta",
     "ward": {"kind": "categorical", "levels": ["a", "b", "c", "d"]},
 }
 
@@ -47,8 +52,14 @@ def frame() -> pd.DataFrame:
             "ward": rng.choice(list("abcd"), N, p=[0.5, 0.3, 0.15, 0.05]),
         }
     )
+    troponin, crp, virus, months = rng.normal(3, 1, N), rng.lognormal(1, 1, N), rng.gamma(2, 2, N), rng.weibull(1.5, N)
+    frame["troponin"] = pd.Series(np.where(troponin < 2.5, "<2.5", troponin.round(6).astype(str)), dtype=object)
+    frame["crp"] = pd.Series(np.where(crp > 4, ">4", crp.round(6).astype(str)), dtype=object)
+    frame["virus"] = pd.Series(np.where(virus < 2, "<2", virus.round(6).astype(str)), dtype=object)
+    frame["months"] = np.minimum(months, 1.2)
+    frame["slide"] = rng.beta(2, 2, N) * (rng.random(N) > 0.2)
     frame = frame.mask(rng.random(frame.shape) < 0.2)
-    return frame.assign(shots=shots)
+    return frame.assign(shots=shots, died=(months < 1.2).astype(int))
 
 
 @pytest.fixture(scope="module")

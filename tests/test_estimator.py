@@ -485,11 +485,16 @@ def test_every_other_kind_too(tmp_path):
             "falls": rng.poisson(rng.gamma(2, np.exp(1 + x) / 2)).astype(float),
             "seizures": rng.poisson(np.exp(1 + x)) * (rng.random(60) > 0.3).astype(float),
             "grade": np.digitize(x + 0.5 * rng.normal(size=60), [-1, 0, 1]) + 1.0,
+            "lab": np.where(x < -0.5, "<-0.5", x.round(5).astype(str)),
+            "crp": np.where(x < -0.5, "<0.6", np.exp(x).round(5).astype(str)),
+            "virus": np.where(x > 0.5, ">1.6", np.exp(x).round(5).astype(str)),
+            "months": np.exp(np.minimum(x, 0.7)),
+            "slide": np.clip(0.5 + 0.4 * x, 0, 1),
         }
-    )
-    schema = dict(
-        zip(frame, ("student_t", "gamma", "negative_binomial", "zero_inflated_poisson", "ordinal"), strict=True)
-    )
+    ).astype({"lab": "str", "crp": "str", "virus": "str"})
+    kinds = ("student_t", "gamma", "negative_binomial", "zero_inflated_poisson", "ordinal", "censored_gaussian",
+             "censored_lognormal", "censored_gamma", "weibull", "zero_one_beta")  # fmt: skip
+    schema = dict(zip(frame, kinds, strict=True))
     assert KINDS_HERE | set(schema.values()) == set(KINDS)
     shown = frame.mask(rng.random(frame.shape) < 0.2)
     model = PluriGP(1, schema=schema, n_inducing=6, max_epochs=5, random_state=0).fit(shown)
@@ -497,10 +502,18 @@ def test_every_other_kind_too(tmp_path):
     for table in (model.impute(shown), model.sample(40, random_state=1)):
         assert table.notna().all(axis=None)
         assert (table["dose"] > 0).all()
+        assert (table["months"] > 0).all()
+        assert table["slide"].between(0, 1).all()
         for name in ("falls", "seizures"):
             assert (table[name] >= 0).all()
             assert (table[name] == table[name].round()).all()
         assert set(table["grade"]) <= {1.0, 2.0, 3.0, 4.0}
+    filled, numbers = model.impute(shown), model.impute(shown, fill_limits=True)
+    for name, limit in (("lab", -0.5), ("crp", 0.6), ("virus", 1.6)):
+        limited = shown[name].str.startswith(("<", ">"), na=False)
+        assert (filled[name][limited] == shown[name][limited]).all()  # as the user wrote it
+        inside = numbers[name][limited] <= limit if name != "virus" else numbers[name][limited] >= limit
+        assert inside.all()
     again = plurigp.load(model.save(tmp_path / "model"))
     np.testing.assert_array_equal(again.transform(shown), model.transform(shown))
     assert np.isfinite(model.score_cells(shown, frame).to_numpy()[shown.isna().to_numpy()]).all()

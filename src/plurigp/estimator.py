@@ -2,7 +2,7 @@
 
 import json
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
@@ -22,6 +22,7 @@ from plurigp.compiling import compiled_work
 from plurigp.data import Coder, Schema, Table, infer_schema, is_parquet, read_table, to_frame, to_rows
 from plurigp.gaps import describe
 from plurigp.likelihoods.blocks import Layout, arrange_columns, make_layout, n_common, rules_of
+from plurigp.likelihoods.registry import import_families, outside_modules
 from plurigp.likelihoods.rules import Rule
 from plurigp.model import Settings, init_model
 from plurigp.parameters import check_count, check_parameters
@@ -249,18 +250,26 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         index = X.index if isinstance(X, pd.DataFrame) else None
         return self.coder_.frame(values_at(self._ready(), self._empty(len(x)), x), index)
 
-    def impute(self, X: Any) -> pd.DataFrame:
-        """The table with its gaps filled; observed cells and columns set aside come back untouched."""
+    def impute(self, X: Any, fill_limits: bool = False) -> pd.DataFrame:
+        """The table with its gaps filled; observed cells and columns set aside come back untouched.
+
+        With fill_limits, cells known up to a limit ("<0.5") become numbers within it as well.
+        """
         frame, table = self._table(X)
-        filled = self.coder_.fill(frame, fill_values(self._ready(), table))
+        filled = self.coder_.fill(frame, fill_values(self._ready(), table), fill_limits)
         return filled.set_axis(X.columns, axis=1) if isinstance(X, pd.DataFrame) else filled
 
-    def impute_draws(self, X: Any, n_draws: int = 5, random_state: Any = None) -> list[pd.DataFrame]:
-        """Completed tables for multiple imputation: each fills all gaps of a row by one joint draw of x, f and y."""
+    def impute_draws(
+        self, X: Any, n_draws: int = 5, random_state: Any = None, fill_limits: bool = False
+    ) -> list[pd.DataFrame]:
+        """Completed tables for multiple imputation: each fills all gaps of a row by one joint draw of x, f and y.
+
+        With fill_limits, cells known up to a limit are drawn within it as well.
+        """
         frame, table = self._table(X)
         check_count("n_draws", n_draws)
         coded = np.concatenate(list(draw_given(self._ready(), table, int(n_draws), _seed(random_state))), axis=1)
-        filled = [self.coder_.fill(frame, one) for one in coded]
+        filled = [self.coder_.fill(frame, one, fill_limits) for one in coded]
         return [one.set_axis(X.columns, axis=1) if isinstance(X, pd.DataFrame) else one for one in filled]
 
     def describe_gaps(
@@ -349,6 +358,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             "schema_declared": self.schema is not None,
             "settings": asdict(self._settings_),
             "coder": self.coder_.to_dict(),
+            "families": outside_modules(c.kind for c in self.schema_.used),
             "feature_names_in": [str(n) for n in getattr(self, "feature_names_in_", [])],
             "n_features_in": int(self.n_features_in_),
             "elbo": self.elbo_,
@@ -400,10 +410,11 @@ def _history_row(layout: Layout, epoch: Epoch, units: dict[str, float]) -> dict[
     }
 
 
-def load(folder: str | Path) -> PluriGP:
-    """Open a model that `PluriGP.save` wrote."""
+def load(folder: str | Path, allow_imports: Iterable[str] = ()) -> PluriGP:
+    """Open a model that `PluriGP.save` wrote; a family from outside is imported only from a module named here."""
     arrays, manifest = read_model(folder)
     try:
+        import_families(manifest.get("families", {}), allow_imports)
         est = PluriGP(**manifest["params"])
         est.coder_ = Coder.from_dict(manifest["coder"])
         est.schema_ = est.coder_.schema

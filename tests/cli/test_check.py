@@ -7,6 +7,7 @@ from typer.testing import CliRunner
 
 from plurigp.cli.app import app
 from plurigp.cli.text import plain
+from plurigp.compare import Comparison
 
 
 @pytest.fixture
@@ -81,3 +82,18 @@ def test_hostile_names_and_levels(tmp_path, name):
     assert run(path, "--write", tmp_path / "s.toml").exit_code == 0
     again = run(path, "--schema", tmp_path / "s.toml", "--json")
     assert again.exit_code == 0, again.stderr
+
+
+def test_compare_names_the_better_kind(table, monkeypatch):
+    """The fits themselves are tested in test_compare."""
+    scores, zero = {"poisson": -2.0, "negative_binomial": -1.9}, {"negative_binomial": 0.0}
+    found = Comparison(
+        "visits", "poisson", "negative_binomial", scores, {"poisson": 0.1} | zero, {"poisson": 0.01} | zero
+    )
+    monkeypatch.setattr("plurigp.compare.compare_kinds", lambda frame, schema: {"visits": found})
+    result = run(table, "--compare")
+    assert result.exit_code == 0
+    assert "poisson −0.100 ± 0.010" in result.stdout
+    assert "1 columns compared; for 1 another kind predicts better" in result.stdout
+    answer = json.loads(run(table, "--compare", "--json").stdout)
+    assert answer["compared"]["visits"]["recommended"] == "negative_binomial"

@@ -61,6 +61,7 @@ SCHEMA = Schema(
 )
 SMALL = Schema((*(column(kind, 0) for kind in KINDS), column("categorical", 1, 5)))
 N = 6  # rows
+LIMITED = ("censored_gaussian", "censored_lognormal", "censored_gamma", "weibull")
 
 
 def cells(column: Column, rng: np.random.Generator, n: int) -> np.ndarray:
@@ -69,6 +70,14 @@ def cells(column: Column, rng: np.random.Generator, n: int) -> np.ndarray:
         return rng.normal(size=(n, 1))
     if column.kind in ("lognormal", "gamma"):
         return np.exp(rng.normal(size=(n, 1)))
+    if column.kind == "zero_one_beta":
+        return np.stack([np.clip(rng.uniform(-0.3, 1.3, n), 0, 1), np.zeros(n)], 1)
+    if column.kind in LIMITED:
+        value = rng.normal(size=n) if column.kind == "censored_gaussian" else np.exp(rng.normal(size=n))
+        low, high = KINDS[column.kind].stand_in[:2]
+        what = rng.integers(0, 3, n)
+        bounds = np.where(what == 1, low, value), np.where(what == 2, high, value)
+        return np.stack([*bounds, np.zeros(n)], 1)
     if column.kind == "beta":
         return rng.uniform(0.05, 0.95, (n, 1))
     if column.kind in ("poisson", "negative_binomial", "zero_inflated_poisson"):
@@ -123,6 +132,11 @@ THETA = {
     "negative_binomial": ("log_r",),
     "zero_inflated_poisson": ("logit_zero",),
     "ordinal": ("first_cut", "log_gaps"),
+    "censored_gaussian": ("log_sd",),
+    "censored_lognormal": ("log_sd",),
+    "censored_gamma": ("log_shape",),
+    "weibull": ("log_shape",),
+    "zero_one_beta": ("log_nu", "low_cut", "log_gap"),
 }
 
 
@@ -302,11 +316,12 @@ def test_gaps_give_zero_and_zero_slopes(small):
         np.testing.assert_array_equal(leaf, 0)
     value, (by_mean, by_var, _) = slopes_of(small.f_mean, small.f_var, small.thetas, empty[0], small.seen)
     assert np.isfinite(value)
-    for number, c, _, functions, _ in small.one_by_one():
+    for number, c, column, functions, _ in small.one_by_one():
         gaps = ~small.seen[:, small.layout.blocks[number].columns[0] + c]
         np.testing.assert_array_equal(np.asarray(by_mean)[gaps, functions], 0)
         np.testing.assert_array_equal(np.asarray(by_var)[gaps, functions], 0)
-        assert (np.asarray(by_mean)[~gaps, functions] != 0).all()
+        if column.kind not in LIMITED:  # whose stand-ins say nothing of f even where they are seen
+            assert (np.asarray(by_mean)[~gaps, functions] != 0).all()
     without_variance = slopes_of(small.f_mean, np.zeros_like(small.f_var), small.thetas, small.values, small.seen)
     for leaf in jax.tree.leaves(without_variance):
         assert np.isfinite(leaf).all()
@@ -371,9 +386,14 @@ def test_sampling_is_unbiased_for_every_family(small):
 def test_draws_are_in_support_and_differ_between_cells(small):
     drawn = draws(small.layout, small.thetas, small.values, np.zeros_like(small.f_mean), np.random.default_rng(1))
     assert drawn.shape == small.seen.shape
-    for number, c, column, _, _ in small.one_by_one():
+    for number, c, column, _, slots in small.one_by_one():
         y = drawn[:, small.layout.blocks[number].columns[0] + c]
-        if likelihood_of(column.kind).continuous:
+        if column.kind in LIMITED:
+            low, high = small.values[:, slots][:, :2].T
+            assert ((low <= y) & (y <= high)).all()
+        elif column.kind == "zero_one_beta":
+            assert ((y >= 0) & (y <= 1)).all()
+        elif likelihood_of(column.kind).continuous:
             assert len(np.unique(y)) == N
         else:
             top = {"binomial": 7}.get(column.kind, len(column.levels) - 1 if column.levels else np.inf)

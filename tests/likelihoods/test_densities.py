@@ -78,9 +78,14 @@ EXTREME_CELLS = {
     "gaussian": [(-8,), (0,), (8,)],
     "gaussian_hetero": [(-8,), (0,), (8,)],
     "lognormal": [(1e-30,), (1e-3,), (1,), (1e4,), (1e30,)],
+    "censored_gaussian": [(-8, -8, 0), (-1e9, 0.3, 0), (-1e9, -8, 0), (8, 1e9, 0), (-1, 2, 0), (0.3, 0.3001, 0)],
+    "censored_lognormal": [(1, 1, 0), (1e-30, 1e-3, 0), (1e3, 1e30, 0), (0.5, 2, 0)],
+    "censored_gamma": [(1, 1, 0), (1e-30, 1e-3, 0), (1e3, 1e30, 0), (0.5, 2, 0), (1e-30, 1e30, 0)],
+    "weibull": [(1, 1, 0), (1e-30, 1e-3, 0), (100, 1e30, 0), (0.5, 2, 0), (1e-30, 1e30, 0)],
     "bernoulli": [(0,), (1,)],
     "binomial": [(0, 1), (0, 300), (300, 300), (7, 10)],
     "beta": [(1e-6,), (0.3,), (1 - 1e-6,)],
+    "zero_one_beta": [(0, 0), (1, 0), (1e-6, 0), (0.3, 0), (1 - 1e-6, 0)],
     "poisson": [(0,), (3,), (10_000,)],
     "categorical": [(0,), (4,)],
     "student_t": [(-1e4,), (0,), (8,)],
@@ -90,11 +95,16 @@ EXTREME_CELLS = {
     "ordinal": [(0,), (2,), (4,)],
 }
 NEW = {
-    "student_t": [-8.0, 0.0, 1.5, 8.0],
-    "gamma": [0.05, 1.0, 6.0],
-    "negative_binomial": [0.0, 3.0, 40.0],
-    "zero_inflated_poisson": [0.0, 3.0, 40.0],
-    "ordinal": [0.0, 1.0, 2.0, 4.0],
+    "student_t": [[-8.0], [0.0], [1.5], [8.0]],
+    "gamma": [[0.05], [1.0], [6.0]],
+    "censored_gaussian": [[0.4, 0.4, 0.0], [-1e9, 0.3, 0.0], [1.0, 1e9, 0.0], [-1.0, 2.0, 0.0], [0.3, 0.31, 0.0]],
+    "censored_lognormal": [[0.4, 0.4, 0.0], [1e-30, 1.3, 0.0], [2.0, 1e30, 0.0], [0.5, 2.0, 0.0]],
+    "censored_gamma": [[0.4, 0.4, 0.0], [1e-30, 1.3, 0.0], [2.0, 1e30, 0.0], [0.5, 2.0, 0.0]],
+    "weibull": [[0.4, 0.4, 0.0], [1e-30, 1.3, 0.0], [2.0, 1e30, 0.0], [0.5, 2.0, 0.0]],
+    "zero_one_beta": [[0.0, 0.0], [1.0, 0.0], [0.3, 0.0], [0.99, 0.0]],
+    "negative_binomial": [[0.0], [3.0], [40.0]],
+    "zero_inflated_poisson": [[0.0], [3.0], [40.0]],
+    "ordinal": [[0.0], [1.0], [2.0], [4.0]],
 }
 
 
@@ -114,7 +124,7 @@ def test_the_familys_own_rule_is_right_to_six_digits(families, kind):
         return ours, jax.vmap(jax.vmap(lambda f: like.log_prob(theta, y, f[None])))(at) @ w
 
     for value in NEW[kind]:
-        ours, exact = both(jnp.asarray([value]))
+        ours, exact = both(jnp.asarray(value))
         np.testing.assert_allclose(ours, exact, rtol=1e-6, atol=1e-6, err_msg=str(value))
 
 

@@ -85,6 +85,50 @@ def test_gamma(log_shape, f):
     assert stats.kstest(got, stats.gamma(np.exp(log_shape), scale=np.exp(f - log_shape)).cdf).pvalue > P_VALUE
 
 
+BOUNDS = [(-1e9, 1e9), (-1e9, 0.5), (2.0, 1e9), (0.5, 2.0), (12.0, 1e9)]  # the last one far out in the tail
+
+
+@pytest.mark.parametrize(("low", "high"), BOUNDS)
+def test_censored_gaussian_stays_inside_its_bounds(low, high):
+    got = draws("censored_gaussian", {"log_sd": 0.0}, [low, high, 0.0], [1.0])
+    sd = np.sqrt(FLOOR**2 + 1)
+    assert ((got >= low) & (got <= high)).all()
+    assert stats.kstest(got, stats.truncnorm((low - 1) / sd, (high - 1) / sd, 1.0, sd).cdf).pvalue > P_VALUE
+
+
+@pytest.mark.parametrize(
+    ("kind", "theta", "law"),
+    [
+        ("censored_lognormal", {"log_sd": 0.0}, stats.lognorm(np.sqrt(FLOOR**2 + 1), scale=np.exp(0.5))),
+        ("censored_gamma", {"log_shape": 0.7}, stats.gamma(np.exp(0.7), scale=np.exp(0.5 - 0.7))),
+        ("weibull", {"log_shape": 0.4}, stats.weibull_min(np.exp(0.4), scale=np.exp(0.5))),
+    ],
+)
+@pytest.mark.parametrize(("low", "high"), [(1e-30, 1e30), (1e-30, 0.7), (3.0, 1e30), (0.7, 3.0)])
+def test_positive_families_stay_inside_their_bounds(kind, theta, law, low, high):
+    got = draws(kind, theta, [low, high, 0.0], [0.5])
+    assert ((got >= low) & (got <= high)).all()
+    below, above = law.cdf(low), law.cdf(high)
+    assert stats.kstest(got, lambda y: (law.cdf(y) - below) / (above - below)).pvalue > P_VALUE
+
+
+@pytest.mark.parametrize("kind", ["censored_gaussian", "censored_lognormal", "censored_gamma", "weibull"])
+def test_a_known_value_is_given_back(kind):
+    theta = {"log_sd": 0.0} if kind in ("censored_gaussian", "censored_lognormal") else {"log_shape": 0.0}
+    np.testing.assert_array_equal(draws(kind, theta, [0.8, 0.8, 0.0], [-2.0]), 0.8)
+
+
+@pytest.mark.parametrize("f", [-1.0, 0.2, 1.0])
+def test_zero_one_beta(f):
+    got = draws("zero_one_beta", {"log_nu": 2.0, "low_cut": -1.0, "log_gap": 0.7}, [0.5, 0.0], [f])
+    zero, one = special.ndtr(-1 - f), special.ndtr(f + 1 - np.exp(0.7))
+    counts = np.array([(got == 0).sum(), (got == 1).sum()])
+    assert chi_square(counts, np.array([zero, one])) > P_VALUE
+    mu, nu = EDGE + (1 - 2 * EDGE) * special.ndtr(f), np.exp(2.0)
+    inside = got[(got > 0) & (got < 1)]
+    assert stats.kstest(inside, stats.beta(nu * mu, nu * (1 - mu)).cdf).pvalue > P_VALUE
+
+
 @pytest.mark.parametrize(("log_r", "f"), [(-0.5, 1.0), (1.5, 2.0)])
 def test_negative_binomial(log_r, f):
     law = stats.nbinom(np.exp(log_r), special.expit(log_r - f))

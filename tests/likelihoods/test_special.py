@@ -1,4 +1,4 @@
-"""log Γ and its slope against SciPy."""
+"""log Γ, log Φ and the mass between two bounds, with their slopes, against SciPy and plain integrals."""
 
 import jax
 import jax.numpy as jnp
@@ -26,3 +26,53 @@ def test_float32_is_finite_and_close(function):
     x = np.logspace(-6, 8, 300).astype(np.float32)
     exact = {"log_gamma": theirs.gammaln, "digamma": theirs.digamma}[function](x.astype(float))
     np.testing.assert_allclose(jax.jit(getattr(ours, function))(x), exact, rtol=3e-6, atol=3e-6)
+
+
+def exact_between(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """log ∫ φ from low to high by four hundred Gauss–Legendre points, relative to the largest density inside."""
+    points, weights = np.polynomial.legendre.leggauss(400)
+    top = np.clip(0, low, high)
+    low, high = np.maximum(low, top - 12), np.minimum(high, top + 12)
+    at = (low + high)[:, None] / 2 + (high - low)[:, None] / 2 * points
+    inside = (np.exp(-(at**2 - top[:, None] ** 2) / 2) @ weights) * (high - low) / 2
+    return np.log(inside) - top**2 / 2 - ours.HALF_LOG_2PI
+
+
+def test_log_ndtr_and_its_slope_are_scipys():
+    x = np.concatenate([np.linspace(-60, 4, 500), [-8.0, -8 - 1e-12, -1e4, -1e11]])
+    np.testing.assert_allclose(jax.jit(ours.log_ndtr)(x), theirs.log_ndtr(x), rtol=1e-12)
+    slope = jax.jit(jax.vmap(jax.grad(ours.log_ndtr)))(x)
+    hazard = np.sqrt(2 / np.pi) / theirs.erfcx(-x / np.sqrt(2))
+    np.testing.assert_allclose(slope, hazard, rtol=1e-11)
+    low = jax.jit(jax.vmap(jax.grad(ours.log_ndtr)))(x.astype(np.float32))
+    np.testing.assert_allclose(low, hazard, rtol=2e-5)  # even at −1e11
+
+
+@pytest.mark.parametrize("middle", [-3000.0, -40.0, -4.9, 0.0, 0.7, 5.2, 60.0])
+@pytest.mark.parametrize("width", [1e-9, 1e-3, 0.09, 0.11, 1.0, 8.0])
+def test_mass_between_two_bounds(middle, width):
+    low, high = np.array([middle - width / 2]), np.array([middle + width / 2])
+    exact, within = exact_between(low, high), 1e-10 if width > 1e-6 else 1e-7  # a width of 1e-9 is itself rounded
+    np.testing.assert_allclose(jax.jit(ours.log_between)(low, high), exact, rtol=1e-10, atol=within)
+
+
+def test_open_ends_and_slopes_in_float32():
+    """One side open is log Φ; slopes are finite and right wherever the bounds lie."""
+    end = np.float32(1e9)
+    x = np.linspace(-40, 5, 100).astype(np.float32)
+    np.testing.assert_allclose(
+        jax.jit(ours.log_between)(-end, x), theirs.log_ndtr(x.astype(float)), rtol=1e-5, atol=1e-7
+    )
+    np.testing.assert_allclose(
+        jax.jit(ours.log_between)(-x, end), theirs.log_ndtr(x.astype(float)), rtol=1e-5, atol=1e-7
+    )
+
+    def shifted(f, low, high):
+        return ours.log_between(low - f, high - f)
+
+    slope = jax.jit(jax.vmap(jax.grad(shifted), (0, None, None)))
+    f = np.linspace(-60, 60, 241).astype(np.float32)
+    with jax.enable_x64(True):
+        for low, high in [(-end, 0.0), (0.0, end), (-1.0, 2.0), (0.5, 0.5001), (-end, end)]:
+            exact = slope(f.astype(float), float(low), float(high))
+            np.testing.assert_allclose(slope(f, np.float32(low), np.float32(high)), exact, rtol=3e-3, atol=1e-4)

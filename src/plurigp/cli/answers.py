@@ -37,7 +37,7 @@ def run_impute(model_dir: Path, path: Path, out: Path, spreadsheet_safe: bool, f
 
     check_table(out, force)
     model, frame = _load(model_dir), _read(path)
-    used = [column.name for column in model.schema_.used]
+    used = [name for column in model.schema_.used for name in (column.name, column.upper) if name is not None]
     with about(path):
         answer = model.impute(as_fitted(model, frame, path))
     filled = frame.copy()

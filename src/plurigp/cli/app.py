@@ -84,6 +84,10 @@ def check(
     write: Annotated[
         Path | None, typer.Option("--write", metavar="FILE", help="Write the schema as an editable file.")
     ] = None,
+    compare: Annotated[
+        bool,
+        typer.Option("--compare", help="Fit other kinds that suit, too, and say which predicts hidden cells best."),
+    ] = False,
     force: Force = False,
     json: Json = False,
 ) -> None:
@@ -91,7 +95,8 @@ def check(
 
     Reads the table, infers the kind of every column (real, yes/no, count, proportion, category, or set aside), checks
     every cell against it, and prints kind, detail, share of gaps and reason. With --write the result becomes a file to
-    edit and hand back with --schema.
+    edit and hand back with --schema. With --compare the columns are fitted under every kind that suits them (a few
+    minutes for a large table), and the one that predicts hidden cells best is named.
 
     \b
     Example:
@@ -99,7 +104,7 @@ def check(
     """
     from plurigp.cli.check import run_check
 
-    run_check(table, schema, write, force, json)
+    run_check(table, schema, write, force, json, compare)
 
 
 @verb

@@ -13,8 +13,10 @@ if TYPE_CHECKING:
     from plurigp.data.schema import Column, Schema
 
 
-def run_check(path: Path, overrides: Path | None, write: Path | None, force: bool, json: bool) -> None:
-    """Infer, check every cell, print, and write the schema if asked."""
+def run_check(
+    path: Path, overrides: Path | None, write: Path | None, force: bool, json: bool, compare: bool = False
+) -> None:
+    """Infer, check every cell, print, and write the schema if asked; with `compare`, judge other kinds as well."""
     from plurigp.data.infer import infer_schema
     from plurigp.data.read import read_table
     from plurigp.data.table import Coder
@@ -29,12 +31,37 @@ def run_check(path: Path, overrides: Path | None, write: Path | None, force: boo
     if write is not None:
         with whole_file(write) as part:
             part.write_text(schema.to_toml(), encoding="utf-8")
+    compared = _compared(path, frame, schema) if compare else {}
     if json:
-        say_json(as_json(path, frame, schema))
+        say_json(as_json(path, frame, schema) | ({"compared": compared} if compare else {}))
         return
     show_schema(frame, schema)
+    if compare:
+        show_compared(compared)
     if write is not None:
         say(f"wrote {write}: edit it and hand it back with --schema {write}")
+
+
+def _compared(path: Path, frame: "pd.DataFrame", schema: "Schema") -> dict[str, Any]:
+    from dataclasses import asdict
+
+    from plurigp.compare import compare_kinds
+
+    with about(path):
+        return {name: asdict(found) for name, found in compare_kinds(frame, schema).items()}
+
+
+def show_compared(compared: dict[str, Any]) -> None:
+    """What each candidate loses against the kind that predicts hidden cells best."""
+    rows = []
+    for name, found in compared.items():
+        others = [kind for kind in found["scores"] if kind != found["recommended"]]
+        losses = (f"{kind} −{found['gains'][kind]:.3f} ± {found['errors'][kind]:.3f}" for kind in others)
+        rows.append((short(name), found["kind"], found["recommended"], ", ".join(losses)))
+    say("")
+    say_table(("column", "kind", "recommended", "the others, in nats per hidden cell"), rows)
+    n_other = sum(found["kind"] != found["recommended"] for found in compared.values())
+    say(f"{len(compared)} columns compared; for {n_other} another kind predicts better")
 
 
 def show_schema(frame: "pd.DataFrame", schema: "Schema") -> None:

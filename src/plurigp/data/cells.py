@@ -200,9 +200,11 @@ def as_numbers(cells: Cells, name: object) -> np.ndarray:
 def _check_parsed(parsed: np.ndarray, cells: Cells, name: object) -> None:
     if np.isnan(parsed).any():
         code = int(np.argmax(np.isnan(parsed)))
+        limit = str(cells.distinct[code]).strip().startswith(("<", ">", "≤", "≥"))
+        other = '"censored_gaussian" or "censored_lognormal"' if limit else '"categorical" or "aside"'
         raise DataError(
-            f"{at(name, first_row(cells, code))}: text in a column of numbers; "
-            'correct it, make it a gap, or declare the column "categorical" or "aside".'
+            f"{at(name, first_row(cells, code))}: {'a limit' if limit else 'text'} in a column of numbers; "
+            f"correct it, make it a gap, or declare the column {other}."
         )
 
 

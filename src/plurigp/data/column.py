@@ -24,7 +24,14 @@ class Column:
     levels: tuple[Level, ...] = ()  # raw values in coding order; bernoulli: (no, yes)
     trials: int | str | None = None  # binomial: the number, or the column that holds it
     bounds: tuple[float, float] | None = None  # beta: the raw range; None = (0, 1)
+    upper: str | None = None  # censored kinds: the column that holds the upper bound, this one holding the lower
+    event: str | None = None  # weibull: the column that says whether the event happened
     dtype: str = "float64"  # the input's dtype, as pandas spells it
+
+    @property
+    def companion(self) -> str | None:
+        """The column that is read together with this one and has no kind of its own."""
+        return self.trials if isinstance(self.trials, str) else self.upper or self.event
 
 
 def checked_settings(name: object, given: Mapping) -> dict[str, Any]:
@@ -40,6 +47,10 @@ def _text(name: object, key: str, value: object) -> str:
     if not isinstance(value, str):
         raise DataError(f"{at(name)}: {key} must be text, not {show(value)}; put it in quotes.")
     return value
+
+
+def _other_column(name: object, key: str, value: object) -> str | None:
+    return None if value is None else _text(name, key, value)
 
 
 def _levels(name: object, key: str, value: object) -> tuple[Level, ...]:
@@ -71,10 +82,13 @@ def _bounds(name: object, key: str, value: object) -> tuple[float, float] | None
     return float(pair[0]), float(pair[1])
 
 
+SETTINGS = ("levels", "trials", "bounds", "upper", "event")  # what a kind may ask for
 _CHECKS: dict[str, Callable[[object, str, object], Any]] = {
     "kind": _text,
     "reason": _text,
     "levels": _levels,
     "trials": _trials,
     "bounds": _bounds,
+    "upper": _other_column,
+    "event": _other_column,
 }

@@ -21,12 +21,14 @@ from plurigp.data.column import ASIDE, Column, Level
 from plurigp.data.frames import to_rows
 from plurigp.data.kinds import read_column, settled
 from plurigp.data.levels import two_levels
-from plurigp.data.schema import Schema, changed, check_names, declaration, load_schema, trials_aside
+from plurigp.data.limits import text_bounds
+from plurigp.data.schema import Schema, changed, check_names, companions_aside, declaration, load_schema
 from plurigp.data.wording import bare, file_name, listing, show
 from plurigp.types import DataError
 
 MOST_LEVELS = 50  # more than this many levels are not one categorical column unless declared so
 SMALL_COUNT = 50
+OVERDISPERSED = 3.0  # times a Poisson's variance: more than a map usually explains, and the Poisson is a limit of it
 ID_ROWS = 20  # an unbroken rise of whole numbers is an id only in tables of at least this many rows
 
 _ID_WORDS = "id|ids|no|nr|num|number|nbr|sno|index|idx|key|mrn|uuid|guid|row"
@@ -53,7 +55,7 @@ def infer_schema(frame: object, overrides: object = None) -> Schema:
     table = to_rows(frame)
     changes, source = _changes(overrides)
     check_names(changes, tuple(table.columns), source)
-    columns = trials_aside(tuple(_column(table[name], changes.get(name)) for name in table.columns))
+    columns = companions_aside(tuple(_column(table[name], changes.get(name)) for name in table.columns))
     for column in columns:
         if column.name in changes and column.kind != ASIDE:
             read_column(column, cells_of(table[column.name]), table)
@@ -106,6 +108,9 @@ def _guess(name: str, cells: Cells) -> Guess:
     if n_values == 2 and _yes_or_no(cells):
         levels = two_levels(distinct_levels(cells), cells.ordered)
         return "bernoulli", f"two values: {listing(map(bare, levels))}", levels
+    limited = _guess_limits(cells)
+    if limited is not None:
+        return limited
     if cells.category or (cells.form == "text" and not spells_numbers(cells)):
         return _guess_text(cells, distinct_levels(cells), int(cells.seen.sum()))
     prefix = "numbers stored as text: " if cells.form == "text" else ""
@@ -116,6 +121,25 @@ def _guess(name: str, cells: Cells) -> Guess:
 def _yes_or_no(cells: Cells) -> bool:
     """Of two values; two lone numbers that are not 0 and 1 say too little to be called a yes/no column."""
     return cells.form != "number" or int(cells.seen.sum()) > 2 or distinct_levels(cells) == [0, 1]
+
+
+def _guess_limits(cells: Cells) -> Guess | None:
+    """Numbers as text of which some are limits; at least half of the cells must be plain, or it is a set of bands."""
+    if cells.category or cells.form != "text" or spells_numbers(cells):
+        return None
+    bounds = text_bounds(cells)
+    if np.isnan(bounds).any():
+        return None
+    low, high = bounds[np.asarray(cells.codes)[cells.seen]].T
+    exact = low[low == high]
+    if len(np.unique(exact)) < 3 or not 0.5 * len(low) <= len(exact) < len(low):
+        return None
+    counts = {"below": np.isinf(low).sum(), "above": np.isinf(high).sum()}
+    counts["between two"] = len(low) - len(exact) - sum(counts.values())
+    parts = listing(f"{n} {where}" for where, n in counts.items() if n)
+    skewed = (high > 0).all() and _is_lognormal(exact, float(exact.min()))
+    kind, tail = ("censored_lognormal", " with a long right tail") if skewed else ("censored_gaussian", "")
+    return kind, f"numbers{tail}, {len(exact)} of them known and the others up to a limit ({parts})", ()
 
 
 def _guess_text(cells: Cells, found: list[Level], n_seen: int) -> Guess:
@@ -171,7 +195,13 @@ def _guess_numbers(name: str, numbers: np.ndarray, n_values: int, n_rows: int) -
     if whole:
         codes = '; if they are codes, declare it "categorical"' if n_values <= 10 or _names_ids(name) else ""
         if _is_count(numbers, low, high):
-            return "poisson", f"whole numbers, {some}, {'few and small' if n_values <= 10 else 'like counts'}{codes}"
+            like = "few and small" if n_values <= 10 else "like counts"
+            usual = np.minimum(numbers, np.quantile(numbers, 0.99))  # a single outlier is no spread
+            times = float(usual.var() / max(usual.mean(), 1e-9))
+            if len(numbers) >= ID_ROWS and times > OVERDISPERSED and not codes:
+                spread = f"with {times:.0f} times the variance of a Poisson"
+                return "negative_binomial", f"whole numbers, {some}, {like}, {spread}"
+            return "poisson", f"whole numbers, {some}, {like}{codes}"
         if _is_lognormal(numbers, low) and not codes:
             return "lognormal", f"positive whole numbers with a long right tail, {some}"
         return "gaussian", f"whole numbers, {some}{codes or _tail(numbers, low)}"

@@ -8,13 +8,25 @@ import numpy as np
 from plurigp.data.cells import Cells, cells_of
 from plurigp.data.column import ASIDE, Column
 from plurigp.data.levels import nearest_level, read_levels, settle_bernoulli, settle_categorical, settle_ordinal
+from plurigp.data.limits import (
+    bounded_units,
+    bounds_in_units,
+    geometric_bounded_units,
+    read_bounds,
+    read_positive_bounds,
+    read_times,
+    standardise_bounds,
+)
 from plurigp.data.numeric import (
+    FARTHEST,
     Units,
     geometric_units,
     in_units,
     keep,
     plain_units,
     proportion_units,
+    proportions_and_ends,
+    range_units,
     read_binomial,
     read_counts,
     read_numbers,
@@ -41,18 +53,23 @@ class Kind:
     name: str
     about: str  # one line for the people who edit a schema
     settle: Callable[[Column, Cells], Column]  # completes a declaration from the training cells
-    read: Callable[[Column, Cells, Cells | None], np.ndarray]  # checked raw numbers [N W], NaN at gaps
-    units: Callable[[Column, np.ndarray], Units]  # from the seen training numbers
-    code: Callable[[Column, np.ndarray, Units], np.ndarray]  # raw numbers [N] -> coded [N]
+    read: Callable[[Column, Cells, Cells | None], np.ndarray]  # checked raw numbers [N R], NaN at gaps
+    units: Callable[[Column, np.ndarray], Units]  # from the seen training numbers [n R]
+    code: Callable[[Column, np.ndarray, Units], np.ndarray]  # raw numbers [N R] -> coded [N W]
     decode: Callable[[np.ndarray, Units], np.ndarray]  # coded [N] -> raw numbers [N], or places of levels
     settings: tuple[str, ...] = ()  # the fields of Column that belong to this kind
     stand_in: tuple[float, ...] = (0.0,)  # what a gap holds, one number per slot
+    own_units: bool = False  # a cell's last slot holds its log unit: its log density is in raw units already
 
     @property
     def n_slots(self) -> int:
         """W: how many numbers one cell takes in a Table."""
         return len(self.stand_in)
 
+
+_ANY_NUMBER = (-FARTHEST, FARTHEST, 0.0)  # a gap is a cell whose bounds say nothing
+_ANY_POSITIVE = (1e-30, 1e30, 0.0)
+_LIMITS = 'some of them known up to a limit ("<0.5", ">200", "1-3"; or upper = the column of the upper bounds)'
 
 _ENTRIES = (
     Kind(
@@ -103,6 +120,54 @@ _ENTRIES = (
         stand_in=(1.0,),
     ),
     Kind(
+        name="censored_gaussian",
+        about=f"numbers, {_LIMITS}",
+        settle=keep,
+        read=read_bounds,
+        units=bounded_units,
+        code=standardise_bounds,
+        decode=unstandardise,
+        settings=("upper",),
+        stand_in=_ANY_NUMBER,
+        own_units=True,
+    ),
+    Kind(
+        name="censored_lognormal",
+        about=f"positive numbers with a long right tail, {_LIMITS}",
+        settle=keep,
+        read=read_positive_bounds,
+        units=geometric_bounded_units,
+        code=bounds_in_units,
+        decode=unstandardise,
+        settings=("upper",),
+        stand_in=_ANY_POSITIVE,
+        own_units=True,
+    ),
+    Kind(
+        name="censored_gamma",
+        about=f"positive numbers whose sd grows with their mean, {_LIMITS}",
+        settle=keep,
+        read=read_positive_bounds,
+        units=geometric_bounded_units,
+        code=bounds_in_units,
+        decode=unstandardise,
+        settings=("upper",),
+        stand_in=_ANY_POSITIVE,
+        own_units=True,
+    ),
+    Kind(
+        name="weibull",
+        about="times to an event; event = the column that holds 1 where it happened, 0 where the time is a lower bound",
+        settle=keep,
+        read=read_times,
+        units=geometric_bounded_units,
+        code=bounds_in_units,
+        decode=unstandardise,
+        settings=("event",),
+        stand_in=_ANY_POSITIVE,
+        own_units=True,
+    ),
+    Kind(
         name="bernoulli",
         about="two values; levels = [no, yes]",
         settle=settle_bernoulli,
@@ -133,6 +198,18 @@ _ENTRIES = (
         decode=unsqueeze,
         settings=("bounds",),
         stand_in=(0.5,),
+    ),
+    Kind(
+        name="zero_one_beta",
+        about="proportions of which some are exactly 0 or 1, for reasons of their own; bounds as for beta",
+        settle=keep,
+        read=read_proportions,
+        units=range_units,
+        code=proportions_and_ends,
+        decode=unsqueeze,
+        settings=("bounds",),
+        stand_in=(0.5, 0.0),
+        own_units=True,
     ),
     Kind(
         name="poisson",
@@ -228,6 +305,6 @@ def cells_in(frame: Rows, name: str) -> Cells:
 
 
 def read_column(column: Column, cells: Cells, frame: Rows) -> np.ndarray:
-    """Checked raw numbers [N W] of one column, with its trials where another column holds them."""
-    trials = cells_in(frame, column.trials) if isinstance(column.trials, str) else None
-    return kind_of(column).read(column, cells, trials)
+    """Checked raw numbers [N R] of one column, read together with its companion where it has one."""
+    companion = None if column.companion is None else cells_in(frame, column.companion)
+    return kind_of(column).read(column, cells, companion)

@@ -16,8 +16,8 @@ _PAIRS = (  # words that mean no and yes whatever their alphabetical order
     ("never", "ever"), ("without", "with"), ("unexposed", "exposed"), ("untreated", "treated"), ("placebo", "drug"),
     ("low", "high"), ("alive", "dead"), ("inactive", "active"), ("unaffected", "affected"), ("none", "some"),
 )  # fmt: skip
-_NO = {no for no, _ in _PAIRS}
-_YES = {yes for _, yes in _PAIRS}
+NO = {no for no, _ in _PAIRS}
+YES = {yes for _, yes in _PAIRS}
 
 
 def two_levels(found: list[Level], ordered: bool = False) -> tuple[Level, ...]:
@@ -25,7 +25,7 @@ def two_levels(found: list[Level], ordered: bool = False) -> tuple[Level, ...]:
     if ordered or not all(isinstance(level, str) for level in found):
         return tuple(found)
     first, second = (str(level).strip().lower() for level in found)
-    swap = (first in _YES and second not in _YES) or (second in _NO and first not in _NO)
+    swap = (first in YES and second not in YES) or (second in NO and first not in NO)
     return (found[1], found[0]) if swap else tuple(found)
 
 

@@ -47,7 +47,7 @@ def read_numbers(column: Column, cells: Cells, trials: Cells | None) -> np.ndarr
 def standard_units(column: Column, numbers: np.ndarray) -> Units:
     """Mean and sd (1 for a constant); an exact scaling by a power of two keeps small numbers from underflowing."""
     if numbers.min() == numbers.max():
-        return Units(float(numbers[0]), 1.0)
+        return Units(float(numbers[0, 0]), 1.0)
     power = int(np.frexp(np.abs(numbers).max())[1])
     sd = float(np.ldexp(np.std(np.ldexp(numbers, -power)), power))
     return Units(float(np.mean(numbers)), sd)
@@ -58,7 +58,7 @@ def standardise(column: Column, numbers: np.ndarray, units: Units) -> np.ndarray
     coded = (numbers - units.shift) / units.scale
     far = np.abs(coded) > FARTHEST
     if far.any():
-        row = int(np.argmax(far))
+        row = int(np.argmax(far.any(axis=1)))
         raise DataError(
             f"{at(column.name, row)}: the value lies more than {FARTHEST:.0e} standard deviations from the mean seen "
             "in fit (a sentinel?); correct it or make it a gap."
@@ -176,6 +176,19 @@ def proportion_units(column: Column, numbers: np.ndarray) -> Units:
     low, high = column.bounds or (0.0, 1.0)
     at_edge = bool(((numbers == low) | (numbers == high)).any())
     return Units(low, high - low, float(max(len(numbers), 2)) if at_edge else 0.0)
+
+
+def range_units(column: Column, numbers: np.ndarray) -> Units:
+    """The bounds alone."""
+    low, high = column.bounds or (0.0, 1.0)
+    return Units(low, high - low)
+
+
+def proportions_and_ends(column: Column, numbers: np.ndarray, units: Units) -> np.ndarray:
+    """Proportions with exact 0s and 1s as they are, each with the log unit that its density, if it has one, loses."""
+    y = np.clip((numbers - units.shift) / units.scale, 0.0, 1.0)
+    inside = (y > 0) & (y < 1)
+    return np.concatenate([np.where(inside, np.clip(y, EDGE, 1 - EDGE), y), inside * np.log(units.scale)], axis=1)
 
 
 def squeeze(column: Column, numbers: np.ndarray, units: Units) -> np.ndarray:

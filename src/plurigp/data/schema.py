@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from plurigp.data import toml
-from plurigp.data.column import ASIDE, Column, checked_settings
+from plurigp.data.column import ASIDE, SETTINGS, Column, checked_settings
 from plurigp.data.kinds import kind_of
 from plurigp.data.wording import amount, at, file_name, listing, nearest, show
 from plurigp.types import DataError
@@ -64,7 +64,7 @@ class Schema:
     def override(self, changes: Mapping) -> "Schema":
         """Some columns declared anew: {"age": "gaussian"} or {"spo2": {"kind": "beta", "bounds": [0, 100]}}."""
         check_names(changes, self.names)
-        return Schema(trials_aside(tuple(changed(c, changes[c.name]) if c.name in changes else c for c in self)))
+        return Schema(companions_aside(tuple(changed(c, changes[c.name]) if c.name in changes else c for c in self)))
 
     def to_dict(self) -> dict:
         """Plain lists, text and numbers, ready for JSON; `from_dict` restores it exactly."""
@@ -114,6 +114,8 @@ def detail(column: Column) -> str:
         return listing(map(show, column.levels), limit=5)
     if column.trials is not None:
         return f"out of {show(column.trials)}"
+    if column.upper or column.event:
+        return f"with {show(column.companion)}"
     return "" if column.bounds is None else f"from {amount(column.bounds[0])} to {amount(column.bounds[1])}"
 
 
@@ -133,7 +135,7 @@ def changed(column: Column, change: object) -> Column:
     if kind == ASIDE:
         return Column(column.name, ASIDE, given.get("reason", "declared"), dtype=column.dtype)
     settings = kind_of(replace(column, kind=kind)).settings
-    for key in ("levels", "trials", "bounds"):
+    for key in SETTINGS:
         if given.get(key) and key not in settings:
             raise DataError(f"{at(column.name)}: {key} does not belong to kind {show(kind)}; leave it out.")
     kept = {key: getattr(column, key) for key in settings}
@@ -148,21 +150,27 @@ def declaration(name: str, change: object) -> dict[str, Any]:
     if isinstance(change, Mapping):
         return checked_settings(name, change)
     if isinstance(change, Column):
-        given = {key: getattr(change, key) for key in ("kind", "reason", "levels", "trials", "bounds")}
+        given = {key: getattr(change, key) for key in ("kind", "reason", *SETTINGS)}
         return checked_settings(name, {key: value for key, value in given.items() if value})
     raise DataError(f"{at(name)}: declare it as a kind or as a mapping of settings, not {show(change)}.")
 
 
-def trials_aside(columns: tuple[Column, ...], also: Iterable[str] = ()) -> tuple[Column, ...]:
-    """Columns that hold the trials of a binomial are set aside; a name found neither here nor in `also` is an error."""
+def companions_aside(columns: tuple[Column, ...], also: Iterable[str] = ()) -> tuple[Column, ...]:
+    """Columns read together with another are set aside; a name found neither here nor in `also` is an error."""
     names = {column.name for column in columns} | set(also)
-    owners = {c.trials: c.name for c in columns if c.kind != ASIDE and isinstance(c.trials, str)}
-    for trials, owner in owners.items():
-        if trials not in names:
-            where = f"column {show(trials, 80)}, which is not in the table"
-            raise DataError(f"{at(owner)}: its trials are in {where}; correct the name.{nearest(trials, names)}")
-    reasons = {trials: f"holds the trials of {show(owner, 80)}" for trials, owner in owners.items()}
+    owners = {c.companion: c for c in columns if c.kind != ASIDE and c.companion is not None}
+    for companion, owner in owners.items():
+        if companion not in names or companion == owner.name:
+            where = f"column {show(companion, 80)}, which is not in the table"
+            where = "itself" if companion == owner.name else where
+            hint = nearest(companion, names - {owner.name})
+            raise DataError(f"{at(owner.name)}: its {_role(owner)} are in {where}; correct the name.{hint}")
+    reasons = {name: f"holds the {_role(owner)} of {show(owner.name, 80)}" for name, owner in owners.items()}
     return tuple(Column(c.name, ASIDE, reasons[c.name], dtype=c.dtype) if c.name in reasons else c for c in columns)
+
+
+def _role(owner: Column) -> str:
+    return "upper bounds" if owner.upper else "events" if owner.event else "trials"
 
 
 def load_schema(path: str | os.PathLike) -> Schema:

@@ -12,7 +12,7 @@ from plurigp.data.frames import to_frame, to_rows
 from plurigp.data.kinds import cells_in, kind_of, read_column, settled
 from plurigp.data.numeric import Units, trial_counts
 from plurigp.data.parquet import Rows
-from plurigp.data.schema import Schema, trials_aside
+from plurigp.data.schema import Schema, companions_aside
 from plurigp.data.wording import nearest, show
 from plurigp.types import DataError
 
@@ -41,7 +41,7 @@ class Coder:
         """Completes the schema from the training rows and measures the units of its columns."""
         rows = to_rows(frame)
         measured = {column.name: _measured(column, rows) for column in schema}
-        columns = trials_aside(tuple(column for column, _ in measured.values()), rows.columns)
+        columns = companions_aside(tuple(column for column, _ in measured.values()), rows.columns)
         units = [measured[column.name][1] for column in columns if column.kind != ASIDE]
         if not units:
             raise _no_column_left(columns, len(rows))
@@ -57,16 +57,19 @@ class Coder:
     def coded_columns(self, rows: Rows) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Values [N W] and seen [N] of one used column after another."""
         for d, column in enumerate(self.schema.used):
-            numbers = read_column(column, cells_in(rows, column.name), rows).copy()
-            seen = ~np.isnan(numbers[:, 0])
-            numbers[:, 0] = kind_of(column).code(column, numbers[:, 0], self._units(d))
-            yield np.where(np.isnan(numbers), kind_of(column).stand_in, numbers), seen
+            numbers = read_column(column, cells_in(rows, column.name), rows)
+            coded = kind_of(column).code(column, numbers, self._units(d))
+            yield np.where(np.isnan(coded), kind_of(column).stand_in, coded), ~np.isnan(numbers[:, 0])
 
     @property
     def log_units(self) -> np.ndarray:
-        """log |d raw / d coded| per used column [D], 0 for discrete kinds: raw log density = coded one - log_units."""
+        """log |d raw / d coded| per used column [D]: raw log density = coded one - log_units.
+
+        Zero for discrete kinds, and for those whose cells carry their own.
+        """
         n = np.maximum(self.squeeze, 2.0)
-        return np.log(self.scale) + np.where(self.squeeze > 0, np.log(n / (n - 1)), 0.0)
+        units = np.log(self.scale) + np.where(self.squeeze > 0, np.log(n / (n - 1)), 0.0)
+        return np.where([kind_of(column).own_units for column in self.schema.used], 0.0, units)
 
     def undo(self, name: str, coded: np.ndarray) -> pd.Series:
         """Coded values of one column in its raw units or levels; NaN stays a gap."""
@@ -81,17 +84,23 @@ class Coder:
         filled = {c.name: in_dtype(self._undo(d, c, coded[:, d]), c) for d, c in enumerate(columns)}
         return pd.DataFrame(filled) if index is None else pd.DataFrame(filled).set_axis(index, axis=0)
 
-    def fill(self, frame: object, coded: np.ndarray) -> pd.DataFrame:
-        """The frame with the gaps of its used columns filled from coded values [N D]; observed cells as they were."""
+    def fill(self, frame: object, coded: np.ndarray, fill_limits: bool = False) -> pd.DataFrame:
+        """The frame with the gaps of its used columns filled from coded values [N D]; observed cells as they were.
+
+        With `fill_limits`, cells known up to a limit become numbers too.
+        """
         rows = to_frame(frame)
         filled = (frame if isinstance(frame, pd.DataFrame) else rows).copy()
-        places = rows.columns.get_indexer(pd.Index([column.name for column in self.schema.used]))
         for d, column in enumerate(self.schema.used):
-            gaps = ~cells_in(rows, column.name).seen
-            if gaps.any():
-                raw = _within_trials(column, self._undo(d, column, coded[:, d]), rows)
-                series = fill_gaps(rows[column.name], gaps, raw)
-                filled.isetitem(int(places[d]), series)  # type: ignore[arg-type]  # a series keeps its dtype; stubs forget it
+            known = read_column(column, cells_in(rows, column.name), rows)
+            gaps, limits = np.isnan(known[:, 0]), bounded(column, known) & fill_limits
+            if not (gaps | limits).any():
+                continue
+            raw = _within_trials(column, self._undo(d, column, coded[:, d]), rows)
+            for name in (column.name, column.upper):
+                if name is not None:
+                    series = _as_numbers(rows[name], known, raw) if limits.any() else fill_gaps(rows[name], gaps, raw)
+                    filled.isetitem(rows.columns.get_loc(name), series)  # type: ignore[arg-type]  # keeps its dtype
         return filled
 
     def to_dict(self) -> dict:
@@ -135,8 +144,8 @@ def _measured(column: Column, rows: Rows) -> tuple[Column, Units]:
     column = settled(column, cells)
     if column.kind == ASIDE:  # no cell is left
         return column, Units()
-    numbers = read_column(column, cells, rows)[:, 0]
-    return column, kind_of(column).units(column, numbers[~np.isnan(numbers)])
+    numbers = read_column(column, cells, rows)
+    return column, kind_of(column).units(column, numbers[~np.isnan(numbers[:, 0])])
 
 
 def _no_column_left(columns: tuple[Column, ...], n_rows: int) -> DataError:
@@ -144,6 +153,18 @@ def _no_column_left(columns: tuple[Column, ...], n_rows: int) -> DataError:
     reasons = "; ".join(f"{show(column.name)}: {column.reason}" for column in columns[:3])
     finding = f"no usable column is left, all {len(columns)} are set aside ({reasons}){few}"
     return DataError(f"{finding}. Declare a kind for one of them.")
+
+
+def bounded(column: Column, numbers: np.ndarray) -> np.ndarray:
+    """Which cells are known up to a limit."""
+    two_bounds = kind_of(column).own_units and numbers.shape[1] == 2
+    return numbers[:, 0] < numbers[:, 1] if two_bounds else np.zeros(len(numbers), dtype=bool)
+
+
+def _as_numbers(series: pd.Series, known: np.ndarray, raw: pd.Series) -> pd.Series:
+    """A column with limits as plain numbers: known values as they are, all others from `raw`."""
+    exact = known[:, 0] == known[:, 1]
+    return pd.Series(np.where(exact, known[:, 0], raw.to_numpy(dtype=float)), index=series.index, name=series.name)
 
 
 def _within_trials(column: Column, raw: pd.Series, rows: pd.DataFrame) -> pd.Series:

@@ -29,6 +29,9 @@ def _block(column: Column) -> str:
         lines.append(f"trials = {_value(column.trials)}")
     if "bounds" in fields and column.bounds is not None:
         lines.append(f"bounds = [{_value(column.bounds[0])}, {_value(column.bounds[1])}]")
+    for key in ("upper", "event"):
+        if key in fields and getattr(column, key) is not None:
+            lines.append(f"{key} = {_value(getattr(column, key))}")
     return "\n".join(lines) + "\n"
 
 

@@ -6,9 +6,10 @@ import numpy as np
 import pandas as pd
 
 from plurigp.data.schema import Schema
-from plurigp.datasets.families import Plan, draw_cells, schema_of
+from plurigp.datasets.families import draw_cells, schema_of
 from plurigp.datasets.functions import draw_functions
 from plurigp.datasets.gaps import hide
+from plurigp.datasets.plans import Plan
 from plurigp.types import DataError
 
 N_DIMENSIONS = 4

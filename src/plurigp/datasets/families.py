@@ -4,8 +4,7 @@ A column has one function, gaussian_hetero two (mean and log sd), categorical on
 here a second time, in NumPy, apart from the model's own likelihoods: where the two agree, both are right.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from string import ascii_lowercase
 
 import numpy as np
@@ -13,31 +12,9 @@ import pandas as pd
 from scipy.special import expit, ndtr, softmax
 
 from plurigp.data.schema import Column, Schema
+from plurigp.datasets.further import FURTHER
+from plurigp.datasets.plans import EDGE, Family, Plan
 from plurigp.types import DataError
-
-EDGE = 1e-9  # a beta draw may underflow to 0 or round to 1; it is kept this far inside
-
-
-@dataclass(frozen=True, eq=False)
-class Plan:
-    """One column to be drawn: its kind, b and s of its H functions, its theta, and levels or trials if it has any."""
-
-    name: str
-    kind: str
-    bias: np.ndarray  # [H]
-    scale: np.ndarray  # [H]
-    theta: dict[str, float] = field(default_factory=dict)
-    levels: tuple = ()
-    trials: int | None = None
-
-
-@dataclass(frozen=True)
-class Family:
-    """A kind to simulate: `plan` draws a column's parameters, `sample` its cells from f [N H]."""
-
-    plan: Callable[[np.random.Generator, str, int, int], Plan]  # (rng, name, n_levels, trials)
-    sample: Callable[[np.random.Generator, np.ndarray, Plan], np.ndarray]
-    dtype: str
 
 
 def _plan_gaussian(rng: np.random.Generator, name: str, n_levels: int, trials: int) -> Plan:
@@ -110,6 +87,7 @@ FAMILIES = {
     "beta": Family(_plan_beta, _sample_beta, "float64"),
     "poisson": Family(_plan_poisson, _sample_poisson, "Int64"),
     "categorical": Family(_plan_categorical, _sample_categorical, "str"),
+    **FURTHER,
 }
 
 

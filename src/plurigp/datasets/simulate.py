@@ -2,14 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from plurigp.data.schema import Schema
-from plurigp.datasets.families import FAMILIES, Plan, draw_cells, function_slices, schema_of
+from plurigp.datasets.families import FAMILIES, draw_cells, function_slices, schema_of
 from plurigp.datasets.functions import Functions, draw_functions
 from plurigp.datasets.gaps import hide
+from plurigp.datasets.plans import Plan
 from plurigp.types import DataError
 
 COLUMNS = {
@@ -33,7 +35,7 @@ class Simulation:
     x: np.ndarray  # [N Q]
     f: np.ndarray  # [N P], functions(x)
     functions: Functions
-    theta: dict[str, dict[str, float]]  # per column: sd (gaussian), nu (beta), or nothing
+    theta: dict[str, dict[str, Any]]  # per column: sd (gaussian), nu (beta), first_cut and gaps (ordinal), or nothing
     function_slices: dict[str, slice]  # per column, its functions among the P
     lengthscale: np.ndarray  # [Q]
     schema: Schema
@@ -52,8 +54,8 @@ def simulate(
 ) -> Simulation:
     """Draw x ~ N(0, I), functions from the GP prior and cells from each column's likelihood; then hide cells.
 
-    `columns` says how many of each kind, in the table's order (26 columns of all kinds by default). `n_levels` is
-    used in turn for the categorical columns. Gaps and their mechanism do not change the truth that a seed gives.
+    `columns` says how many of each kind, in the table's order (26 columns of the basic kinds by default). `n_levels` is
+    used in turn for the categorical and ordinal columns. Gaps and their mechanism do not change the truth of a seed.
     """
     plan_rng, x_rng, f_rng, cell_rng, gap_rng = np.random.default_rng(random_state).spawn(5)
     plans = _plans(plan_rng, COLUMNS if columns is None else columns, n_levels, trials)

@@ -32,7 +32,8 @@ class Likelihood:
     `mean` gives what imputation averages over f and x: E[y|f] [1], or a probability per level [H];
     `point` turns that average into the one coded value a gap is filled with. Both `mean` and `sample` see `y`
     for its companion slots (a binomial's trials) only. `sample` draws for many cells at once, theta spread over them;
-    it is never part of a compiled program, so it is NumPy's. `features` is what the encoder reads of a cell.
+    it is never part of a compiled program, so it is NumPy's, and so are `sd` and `quantile` given f (the quantile of a
+    discrete family is the smallest value whose cdf reaches the level). `features` is what the encoder reads of a cell.
     `expected_log_prob` and `predictive_log_prob` are None where quadrature is the way; both take
     (theta, y, mean, var, rule). The `block_` forms, for families that need them for speed, take a whole block at
     once ([B C ·], theta with its column axis) and must agree with the one-cell forms. `start` sees one column's
@@ -47,6 +48,8 @@ class Likelihood:
     start: Callable[[np.ndarray, Column], Start]
     features: Callable[[Float[Array, " W"], int], Float[Array, " E"]]
     n_functions: Callable[[Column], int]
+    sd: Callable[[Theta, Cells, Cells], np.ndarray] | None = None
+    quantile: Callable[[Theta, Cells, Cells, Cells], np.ndarray] | None = None  # (theta, y, f, level)
     expected_log_prob: Callable[..., Scalar] | None = None
     predictive_log_prob: Callable[..., Scalar] | None = None
     predictive_mean: Callable[..., Float[Array, " R"]] | None = None

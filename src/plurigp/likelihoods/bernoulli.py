@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 from scipy.special import expit
+from scipy.stats import binom
 
 from plurigp.arrays import Array, Scalar
 from plurigp.data import Column
@@ -28,6 +29,14 @@ def _mean(theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Float[A
 
 def _sample(rng: np.random.Generator, theta: Theta, y: Cells, f: Cells) -> np.ndarray:
     return (rng.random(f.shape[:-1]) < expit(f[..., 0])).astype(float)
+
+
+def _sd(theta: Theta, y: Cells, f: Cells) -> np.ndarray:
+    return np.sqrt(expit(f[..., 0]) * expit(-f[..., 0]))
+
+
+def _quantile(theta: Theta, y: Cells, f: Cells, level: Cells) -> np.ndarray:
+    return (np.asarray(level) > expit(-f[..., 0])).astype(float)
 
 
 def _start(y: np.ndarray, column: Column) -> Start:
@@ -70,6 +79,14 @@ def _binomial_sample(rng: np.random.Generator, theta: Theta, y: Cells, f: Cells)
     return rng.binomial(y[..., 1].astype(int), expit(f[..., 0])).astype(float)
 
 
+def _binomial_sd(theta: Theta, y: Cells, f: Cells) -> np.ndarray:
+    return np.sqrt(y[..., 1]) * _sd(theta, y, f)
+
+
+def _binomial_quantile(theta: Theta, y: Cells, f: Cells, level: Cells) -> np.ndarray:
+    return np.maximum(binom.ppf(level, y[..., 1].astype(int), expit(f[..., 0])), 0.0)
+
+
 def _binomial_start(y: np.ndarray, column: Column) -> Start:
     return Start(np.array([_logit(y[:, 0].sum() / max(y[:, 1].sum(), 1.0))]), {})
 
@@ -87,6 +104,8 @@ bernoulli = Likelihood(
     start=_start,
     features=_features,
     n_functions=one_function,
+    sd=_sd,
+    quantile=_quantile,
     expected_log_prob=_expected,
 )
 
@@ -99,5 +118,7 @@ binomial = Likelihood(
     start=_binomial_start,
     features=_share,
     n_functions=one_function,
+    sd=_binomial_sd,
+    quantile=_binomial_quantile,
     expected_log_prob=_binomial_expected,
 )

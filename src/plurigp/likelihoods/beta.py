@@ -4,6 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import ndtr, ndtri
 from jaxtyping import Float
+from scipy.special import betaincinv
 from scipy.special import ndtr as np_ndtr
 from scipy.special import ndtri as np_ndtri
 
@@ -35,10 +36,24 @@ def _mean(theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Float[A
     return beta_mean(f[0])[None]
 
 
+def beta_shapes(theta: Theta, f: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Both shape parameters of many cells, in NumPy."""
+    nu = np.exp(np.asarray(theta["log_nu"]))
+    return nu * (EDGE + (1 - 2 * EDGE) * np_ndtr(f)), nu * (EDGE + (1 - 2 * EDGE) * np_ndtr(-f))
+
+
 def _sample(rng: np.random.Generator, theta: Theta, y: Cells, f: Cells) -> np.ndarray:
-    nu, tiny = np.exp(theta["log_nu"]), np.finfo(float).eps
-    a, b = (nu * (EDGE + (1 - 2 * EDGE) * np_ndtr(g)) for g in (f[..., 0], -f[..., 0]))
-    return np.clip(rng.beta(a, b), tiny, 1 - tiny)
+    tiny = np.finfo(float).eps
+    return np.clip(rng.beta(*beta_shapes(theta, f[..., 0])), tiny, 1 - tiny)
+
+
+def _sd(theta: Theta, y: Cells, f: Cells) -> np.ndarray:
+    a, b = beta_shapes(theta, f[..., 0])
+    return np.sqrt(a * b / (a + b + 1)) / (a + b)
+
+
+def _quantile(theta: Theta, y: Cells, f: Cells, level: Cells) -> np.ndarray:
+    return betaincinv(*beta_shapes(theta, f[..., 0]), level)
 
 
 def _start(y: np.ndarray, column: Column) -> Start:
@@ -60,6 +75,8 @@ beta = Likelihood(
     start=_start,
     features=_features,
     n_functions=one_function,
+    sd=_sd,
+    quantile=_quantile,
     n_quadrature=20,
     continuous=True,
 )

@@ -5,6 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 from scipy.special import expit
+from scipy.stats import nbinom
+from scipy.stats import poisson as poisson_law
 
 from plurigp.arrays import Array, Scalar
 from plurigp.data import Column
@@ -64,6 +66,16 @@ def _nb_sample(rng: np.random.Generator, theta: Theta, y: Cells, f: Cells) -> np
     return rng.poisson(rng.gamma(r, bounded_exp(f[..., 0]) / r)).astype(float)
 
 
+def _nb_sd(theta: Theta, y: Cells, f: Cells) -> np.ndarray:
+    mean = bounded_exp(f[..., 0])
+    return np.sqrt(mean + mean**2 / np.exp(np.asarray(theta["log_r"])))
+
+
+def _nb_quantile(theta: Theta, y: Cells, f: Cells, level: Cells) -> np.ndarray:
+    log_r = np.asarray(theta["log_r"])
+    return np.maximum(nbinom.ppf(level, np.exp(log_r), expit(log_r - f[..., 0])), 0.0)
+
+
 def _nb_start(y: np.ndarray, column: Column) -> Start:
     """r by the method of moments, within what a column can tell."""
     mean, var = max(float(y[:, 0].mean()), 1e-2), float(y[:, 0].var())
@@ -80,6 +92,8 @@ negative_binomial = Likelihood(
     start=_nb_start,
     features=_features,
     n_functions=one_function,
+    sd=_nb_sd,
+    quantile=_nb_quantile,
     expected_log_prob=_nb_expected,
     predictive_mean=_nb_predictive_mean,
     rule=even,
@@ -124,6 +138,17 @@ def _zip_sample(rng: np.random.Generator, theta: Theta, y: Cells, f: Cells) -> n
     return np.where(structural, 0.0, rng.poisson(bounded_exp(f[..., 0])))
 
 
+def _zip_sd(theta: Theta, y: Cells, f: Cells) -> np.ndarray:
+    zero, mean = expit(np.asarray(theta["logit_zero"])), bounded_exp(f[..., 0])
+    return np.sqrt((1 - zero) * mean * (1 + zero * mean))
+
+
+def _zip_quantile(theta: Theta, y: Cells, f: Cells, level: Cells) -> np.ndarray:
+    zero = expit(np.asarray(theta["logit_zero"]))
+    rest = np.clip((level - zero) / (1 - zero), 0.0, 1.0)
+    return np.maximum(poisson_law.ppf(rest, bounded_exp(f[..., 0])), 0.0)
+
+
 def _zip_start(y: np.ndarray, column: Column) -> Start:
     """Half of the zeros that a Poisson with the mean of the others does not explain are structural."""
     zeros, mean = float((y[:, 0] == 0).mean()), float(y[y[:, 0] > 0, 0].mean()) if (y[:, 0] > 0).any() else 0.1
@@ -140,6 +165,8 @@ zero_inflated_poisson = Likelihood(
     start=_zip_start,
     features=_features,
     n_functions=one_function,
+    sd=_zip_sd,
+    quantile=_zip_quantile,
     expected_log_prob=_zip_expected,
     predictive_mean=_zip_predictive_mean,
     rule=even,

@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
+from scipy.special import gammaincinv
 
 from plurigp.arrays import Array, Scalar
 from plurigp.data import Column
@@ -43,6 +44,15 @@ def _sample(rng: np.random.Generator, theta: Theta, y: Cells, f: Cells) -> np.nd
     return np.maximum(rng.gamma(shape, bounded_exp(f[..., 0]) / shape), np.finfo(float).tiny)
 
 
+def _sd(theta: Theta, y: Cells, f: Cells) -> np.ndarray:
+    return bounded_exp(f[..., 0]) / np.exp(0.5 * np.asarray(theta["log_shape"]))
+
+
+def _quantile(theta: Theta, y: Cells, f: Cells, level: Cells) -> np.ndarray:
+    shape = np.exp(np.asarray(theta["log_shape"]))
+    return bounded_exp(f[..., 0]) / shape * gammaincinv(shape, level)
+
+
 def _start(y: np.ndarray, column: Column) -> Start:
     """The shape from log mean − mean log, which for a gamma is about 1 / (2 shape)."""
     mean = float(y[:, 0].mean())
@@ -63,6 +73,8 @@ gamma = Likelihood(
     start=_start,
     features=_features,
     n_functions=one_function,
+    sd=_sd,
+    quantile=_quantile,
     expected_log_prob=_expected,
     predictive_mean=_predictive_mean,
     rule=even,

@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
+from scipy.special import ndtri
 
 from plurigp.arrays import Array, Scalar
 from plurigp.data import Column
@@ -39,8 +40,21 @@ def _predictive(
     return log_normal(y[0], mean[0], noise_var(theta) + var[0])
 
 
+def noise_sd(theta: Theta) -> np.ndarray:
+    """The same as a deviation, in NumPy."""
+    return np.sqrt(FLOOR**2 + np.exp(2 * np.asarray(theta["log_sd"])))
+
+
 def _sample(rng: np.random.Generator, theta: Theta, y: Cells, f: Cells) -> np.ndarray:
-    return rng.normal(f[..., 0], np.sqrt(FLOOR**2 + np.exp(2 * theta["log_sd"])))
+    return rng.normal(f[..., 0], noise_sd(theta))
+
+
+def _sd(theta: Theta, y: Cells, f: Cells) -> np.ndarray:
+    return np.broadcast_to(noise_sd(theta), f.shape[:-1])
+
+
+def _quantile(theta: Theta, y: Cells, f: Cells, level: Cells) -> np.ndarray:
+    return f[..., 0] + noise_sd(theta) * ndtri(level)
 
 
 def _start(y: np.ndarray, column: Column) -> Start:
@@ -64,6 +78,8 @@ gaussian = Likelihood(
     start=_start,
     features=_features,
     n_functions=one_function,
+    sd=_sd,
+    quantile=_quantile,
     expected_log_prob=_expected,
     predictive_log_prob=_predictive,
     continuous=True,
@@ -101,6 +117,14 @@ def _hetero_sample(rng: np.random.Generator, theta: Theta, y: Cells, f: Cells) -
     return rng.normal(f[..., 0], bounded_exp(f[..., 1]))
 
 
+def _hetero_sd(theta: Theta, y: Cells, f: Cells) -> np.ndarray:
+    return bounded_exp(f[..., 1])
+
+
+def _hetero_quantile(theta: Theta, y: Cells, f: Cells, level: Cells) -> np.ndarray:
+    return f[..., 0] + bounded_exp(f[..., 1]) * ndtri(level)
+
+
 def _hetero_start(y: np.ndarray, column: Column) -> Start:
     return Start(np.array([0.0, 0.5 * np.log(max(float(np.var(y[:, 0])), 1e-4))]), {})
 
@@ -118,6 +142,8 @@ gaussian_hetero = Likelihood(
     start=_hetero_start,
     features=_features,
     n_functions=_two_functions,
+    sd=_hetero_sd,
+    quantile=_hetero_quantile,
     expected_log_prob=_hetero_expected,
     predictive_log_prob=_hetero_predictive,
     n_quadrature=20,

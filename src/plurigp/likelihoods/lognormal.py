@@ -3,11 +3,12 @@
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
+from scipy.special import ndtri
 
 from plurigp.arrays import Array, Scalar
 from plurigp.data import Column
 from plurigp.likelihoods.base import Cells, Likelihood, Start, Theta, bounded_exp, first, one_function, safe_exp
-from plurigp.likelihoods.gaussian import gaussian, log_normal, noise_var
+from plurigp.likelihoods.gaussian import gaussian, log_normal, noise_sd, noise_var
 from plurigp.likelihoods.rules import Rule
 
 
@@ -44,6 +45,15 @@ def _sample(rng: np.random.Generator, theta: Theta, y: Cells, f: Cells) -> np.nd
     return bounded_exp(gaussian.sample(rng, theta, y, f))
 
 
+def _sd(theta: Theta, y: Cells, f: Cells) -> np.ndarray:
+    var = noise_sd(theta) ** 2
+    return bounded_exp(f[..., 0] + var / 2) * np.sqrt(np.expm1(var))
+
+
+def _quantile(theta: Theta, y: Cells, f: Cells, level: Cells) -> np.ndarray:
+    return bounded_exp(f[..., 0] + noise_sd(theta) * ndtri(level))
+
+
 def _start(y: np.ndarray, column: Column) -> Start:
     log_y = np.log(y[:, 0])
     return Start(np.array([log_y.mean()]), {"log_sd": 0.5 * np.log(max(float(log_y.var()), 1e-4))})
@@ -62,6 +72,8 @@ lognormal = Likelihood(
     start=_start,
     features=_features,
     n_functions=one_function,
+    sd=_sd,
+    quantile=_quantile,
     expected_log_prob=_expected,
     predictive_log_prob=_predictive,
     predictive_mean=_predictive_mean,

@@ -2,14 +2,16 @@
 
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import log_ndtr, ndtr
+from jax.scipy.special import ndtr
 from jaxtyping import Float
+from scipy.special import ndtr as np_ndtr
 from scipy.special import ndtri as np_ndtri
 
 from plurigp.arrays import Array, Scalar
 from plurigp.data import Column
 from plurigp.likelihoods.base import Cells, Likelihood, Start, Theta, one_function
 from plurigp.likelihoods.rules import Rule, even
+from plurigp.likelihoods.special import log_between
 
 END = 1e3  # the outermost cut points, as good as infinite
 
@@ -20,17 +22,9 @@ def _cuts(theta: Theta) -> Float[Array, " K1"]:
     return jnp.concatenate([jnp.full(1, -END, steps.dtype), jnp.cumsum(steps), jnp.full(1, END, steps.dtype)])
 
 
-def _log_between(low: Scalar, high: Scalar) -> Scalar:
-    """log(Φ(high) − Φ(low)), turned to the side where Φ is small, so that nothing cancels."""
-    turn = low + high > 0
-    low, high = jnp.where(turn, -high, low), jnp.where(turn, -low, high)
-    top = log_ndtr(high)
-    return top + jnp.log(-jnp.expm1(jnp.minimum(log_ndtr(low) - top, -1e-6)))
-
-
 def _between(theta: Theta, y: Scalar, f: Scalar, spread: Scalar | float) -> Scalar:
     cuts, k = _cuts(theta), y.astype(int)
-    return _log_between((cuts[k] - f) / spread, (cuts[k + 1] - f) / spread)
+    return log_between((cuts[k] - f) / spread, (cuts[k + 1] - f) / spread)
 
 
 def _log_prob(theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Scalar:
@@ -59,10 +53,20 @@ def _point(expected: Float[Array, " R"]) -> Scalar:
     return (jnp.cumsum(expected)[:-1] < 0.5).sum().astype(expected.dtype)
 
 
-def _sample(rng: np.random.Generator, theta: Theta, y: Cells, f: Cells) -> np.ndarray:
+def _inner_cuts(theta: Theta) -> np.ndarray:
+    """c_1 … c_{K−1} of many cells, in NumPy."""
     steps = np.concatenate([np.asarray(theta["first_cut"])[..., None], np.exp(np.asarray(theta["log_gaps"]))], -1)
+    return np.cumsum(steps, -1)
+
+
+def _sample(rng: np.random.Generator, theta: Theta, y: Cells, f: Cells) -> np.ndarray:
     noisy = f[..., 0] + rng.normal(size=f.shape[:-1])
-    return (noisy[..., None] > np.cumsum(steps, -1)).sum(-1).astype(float)
+    return (noisy[..., None] > _inner_cuts(theta)).sum(-1).astype(float)
+
+
+def _quantile(theta: Theta, y: Cells, f: Cells, level: Cells) -> np.ndarray:
+    reached = np_ndtr(_inner_cuts(theta) - f[..., :1])
+    return (reached < np.asarray(level)[..., None]).sum(-1).astype(float)
 
 
 def _start(y: np.ndarray, column: Column) -> Start:
@@ -89,6 +93,7 @@ ordinal = Likelihood(
     start=_start,
     features=_features,
     n_functions=one_function,
+    quantile=_quantile,
     block_width=_n_levels,
     predictive_log_prob=_predictive,
     predictive_mean=_predictive_mean,

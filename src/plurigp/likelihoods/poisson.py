@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
+from scipy.stats import poisson as poisson_law
 
 from plurigp.arrays import Array, Scalar
 from plurigp.data import Column
@@ -36,6 +37,14 @@ def _sample(rng: np.random.Generator, theta: Theta, y: Cells, f: Cells) -> np.nd
     return rng.poisson(bounded_exp(f[..., 0])).astype(float)
 
 
+def _sd(theta: Theta, y: Cells, f: Cells) -> np.ndarray:
+    return bounded_exp(f[..., 0] / 2)
+
+
+def _quantile(theta: Theta, y: Cells, f: Cells, level: Cells) -> np.ndarray:
+    return np.maximum(poisson_law.ppf(level, bounded_exp(f[..., 0])), 0.0)
+
+
 def _start(y: np.ndarray, column: Column) -> Start:
     return Start(np.array([np.log(max(y[:, 0].mean(), 1e-2))]), {})
 
@@ -53,6 +62,8 @@ poisson = Likelihood(
     start=_start,
     features=_features,
     n_functions=one_function,
+    sd=_sd,
+    quantile=_quantile,
     expected_log_prob=_expected,
     predictive_mean=_predictive_mean,
     n_quadrature=20,

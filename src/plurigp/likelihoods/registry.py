@@ -1,9 +1,16 @@
-"""The families by name."""
+"""The families by name, and the way in for families from outside the package."""
 
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from importlib import import_module
+
+from plurigp.data import KINDS
 from plurigp.likelihoods.base import Likelihood
 from plurigp.likelihoods.bernoulli import bernoulli, binomial
 from plurigp.likelihoods.beta import beta
 from plurigp.likelihoods.categorical import categorical
+from plurigp.likelihoods.censored import censored_gaussian, censored_lognormal
+from plurigp.likelihoods.censored_gamma import censored_gamma
 from plurigp.likelihoods.counts import negative_binomial, zero_inflated_poisson
 from plurigp.likelihoods.gamma import gamma
 from plurigp.likelihoods.gaussian import gaussian, gaussian_hetero
@@ -11,6 +18,9 @@ from plurigp.likelihoods.lognormal import lognormal
 from plurigp.likelihoods.ordinal import ordinal
 from plurigp.likelihoods.poisson import poisson
 from plurigp.likelihoods.student_t import student_t
+from plurigp.likelihoods.weibull import weibull
+from plurigp.likelihoods.zero_one_beta import zero_one_beta
+from plurigp.types import DataError
 
 _FAMILIES = (
     gaussian,
@@ -18,9 +28,14 @@ _FAMILIES = (
     student_t,
     lognormal,
     gamma,
+    censored_gaussian,
+    censored_lognormal,
+    censored_gamma,
+    weibull,
     bernoulli,
     binomial,
     beta,
+    zero_one_beta,
     poisson,
     negative_binomial,
     zero_inflated_poisson,
@@ -30,6 +45,49 @@ _FAMILIES = (
 LIKELIHOODS = {like.kind: like for like in _FAMILIES}
 
 
+OUTSIDE: dict[str, str] = {}  # kind -> the module whose import registers it
+
+
 def likelihood_of(kind: str) -> Likelihood:
     """The family of a column's kind."""
     return LIKELIHOODS[kind]
+
+
+def register(likelihood: Likelihood, reads_like: str, about: str = "") -> Likelihood:
+    """Make a family from outside known under its kind; its cells are read, scaled and written as those of `reads_like`.
+
+    Call it where a module defines the family: a saved model remembers that module, and `load` imports it if allowed.
+    """
+    kind, module = likelihood.kind, likelihood.log_prob.__module__
+    if kind in LIKELIHOODS and OUTSIDE.get(kind) != module:
+        raise ValueError(f"kind {kind!r} is taken; give the family another name")
+    if reads_like not in KINDS:
+        raise ValueError(f"reads_like={reads_like!r} is not one of {', '.join(KINDS)}")
+    KINDS[kind] = replace(KINDS[reads_like], name=kind, about=about or f"read like {reads_like}")
+    LIKELIHOODS[kind], OUTSIDE[kind] = likelihood, module
+    return likelihood
+
+
+def outside_modules(kinds: Iterable[str]) -> dict[str, str]:
+    """The module of each of these kinds that came from outside."""
+    return {kind: OUTSIDE[kind] for kind in sorted(set(kinds)) if kind in OUTSIDE}
+
+
+def import_families(modules: Mapping[str, str], allowed: Iterable[str]) -> None:
+    """Have the families of a saved model registered: they are already, or their module may be imported."""
+    allowed = (allowed,) if isinstance(allowed, str) else tuple(allowed)
+    for kind, module in modules.items():
+        if kind not in LIKELIHOODS and module in allowed:
+            _import(kind, module)
+        if kind not in LIKELIHOODS:
+            raise DataError(
+                f"kind {kind!r} comes from module {module!r}, outside plurigp; if you trust it, import it first, "
+                f"or load with allow_imports=[{module!r}]"
+            )
+
+
+def _import(kind: str, module: str) -> None:
+    try:
+        import_module(module)
+    except ImportError:
+        raise DataError(f"kind {kind!r}: module {module!r} cannot be imported; put it on the path") from None

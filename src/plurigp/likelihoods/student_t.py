@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
+from scipy.special import stdtrit
 
 from plurigp.arrays import Array, Scalar
 from plurigp.data import Column
@@ -25,10 +26,26 @@ def _mean(theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Float[A
     return f[:1]
 
 
-def _sample(rng: np.random.Generator, theta: Theta, y: Cells, f: Cells) -> np.ndarray:
-    df = 1 + np.exp(np.asarray(theta["log_df"]))
+def _scale_and_df(theta: Theta, f: Cells) -> tuple[np.ndarray, np.ndarray]:
     scale = np.sqrt(FLOOR**2 + np.exp(2 * np.asarray(theta["log_scale"])))
-    return f[..., 0] + scale * rng.standard_t(np.broadcast_to(df, f.shape[:-1]))
+    df = 1 + np.exp(np.asarray(theta["log_df"]))
+    return np.broadcast_to(scale, f.shape[:-1]), np.broadcast_to(df, f.shape[:-1])
+
+
+def _sample(rng: np.random.Generator, theta: Theta, y: Cells, f: Cells) -> np.ndarray:
+    scale, df = _scale_and_df(theta, f)
+    return f[..., 0] + scale * rng.standard_t(df)
+
+
+def _sd(theta: Theta, y: Cells, f: Cells) -> np.ndarray:
+    """Infinite up to two degrees of freedom."""
+    scale, df = _scale_and_df(theta, f)
+    return scale * np.where(df > 2, np.sqrt(df / np.where(df > 2, df - 2, 1)), np.inf)
+
+
+def _quantile(theta: Theta, y: Cells, f: Cells, level: Cells) -> np.ndarray:
+    scale, df = _scale_and_df(theta, f)
+    return f[..., 0] + scale * stdtrit(df, level)
 
 
 def _start(y: np.ndarray, column: Column) -> Start:
@@ -51,6 +68,8 @@ student_t = Likelihood(
     start=_start,
     features=_features,
     n_functions=one_function,
+    sd=_sd,
+    quantile=_quantile,
     rule=even,
     n_quadrature=96,
     continuous=True,

@@ -1,0 +1,172 @@
+"""Every family on tables drawn from it: hidden cells and theta recovered, what censoring gains, steadiness, compiling.
+
+    python benchmarks/families.py recovery --kinds gaussian,ordinal [--seeds 5] [--rows 600]
+    python benchmarks/families.py censoring | steady | compile | compare
+
+Each part adds to results/families.json what it measured and leaves the rest. Recovery: thirty columns of one family,
+20 % of the cells hidden; closed = (model − marginal) / (oracle − marginal) in nats per hidden cell, where the oracle
+knows the functions and theta. Theta: learned over true, column by column.
+"""
+
+import argparse
+import json
+import time
+
+import numpy as np
+import pandas as pd
+from common import RESULTS, save
+from recovery import oracle, unconstrained
+
+from plurigp import PluriGP
+from plurigp.baseline import marginal_log_density
+from plurigp.data import KINDS
+from plurigp.datasets import simulate
+
+N_COLUMNS = 30
+BATCH = 100  # several steps per epoch: Adam moves the encoder and theta by 0.01 a step
+SCALED = ("log_sd", "log_scale")  # learned in units of the column's own sd where the family is standardised
+STANDARDISED = ("gaussian", "student_t", "censored_gaussian")
+
+
+def recovery(kind, seed, n_rows, n_points):
+    """One table of one family: share closed, and every learned theta beside the true one."""
+    sim = simulate(n_rows, 2, {kind: N_COLUMNS}, missing=0.2, random_state=seed, n_levels=(4,))
+    model = PluriGP(2, schema=sim.schema, random_state=seed, batch_size=BATCH, tol=1e-4).fit(sim.table)
+    coder = model.coder_
+    ours = model.score_cells(sim.table, sim.truth).to_numpy()
+    marginal = marginal_log_density(coder.table(sim.table), coder.table(sim.truth)) - coder.log_units
+    best = oracle(sim, sim.table, sim.truth, n_points=n_points)
+    a, b, c = (float(np.mean(part[sim.hidden])) for part in (ours, marginal, best))
+    return {"model": a, "marginal": b, "oracle": c, "closed": (a - b) / (c - b), "epochs": model.n_iter_,
+            "theta": learned(model, sim)}  # fmt: skip
+
+
+def learned(model, sim):
+    """{parameter: differences between learned and true, on the free scale}, one per column (and cut)."""
+    layout, used = model._predictor.layout, model.schema_.used
+    out = {}
+    for block, theta in zip(layout.blocks, model.model_.thetas, strict=True):
+        for c, d in enumerate(layout.order[block.columns[0] : block.columns[1]]):
+            true = unconstrained(sim.theta[used[d].name])
+            for name, values in theta.items():
+                if name == "first_cut":  # an ordinal's functions may lie higher or lower with all its cuts
+                    continue
+                scaled = name in SCALED and used[d].kind in STANDARDISED
+                found = np.asarray(values[c], float) + (np.log(model.coder_.scale[d]) if scaled else 0.0)
+                out.setdefault(name, []).extend(np.atleast_1d(found - true[name]).round(4).tolist())
+    return out
+
+
+def censoring(seed, n_rows=600, share=0.3):
+    """A lab value with 30 % below its limit: error behind the limit and of the mean, by three ways of treating it."""
+    sim = simulate(n_rows, 2, {"gaussian": 12}, missing=0.0, random_state=seed)
+    true = np.exp(0.7 * sim.truth["gaussian_1"].to_numpy())
+    limit = float(np.quantile(true, share))
+    below = true < limit
+    out = {}
+    text = pd.Series(np.where(below, f"<{limit!r}", [repr(float(v)) for v in true]))
+    table = sim.truth.drop(columns="gaussian_1").assign(lab=text)
+    model = PluriGP(2, schema={"lab": "censored_lognormal"}, random_state=seed)
+    filled = model.fit(table).impute(table, fill_limits=True)["lab"].to_numpy()
+    out["censored"] = _errors(filled, true, below)
+    out["inside"] = bool((filled[below] <= limit).all())
+    for way, value in (("limit", limit), ("half", limit / 2)):
+        out[way] = _errors(np.where(below, value, true), true, below)
+    return out
+
+
+def _errors(filled, true, below):
+    return {
+        "rmse": float(np.sqrt(np.mean((filled - true)[below] ** 2))),
+        "mean": float(abs(filled.mean() - true.mean())),
+    }
+
+
+def steady(seed):
+    """One random table of the families that are not log-concave: is everything finite, and Λ positive definite?"""
+    rng = np.random.default_rng(seed)
+    kinds = ("student_t", "gaussian_hetero", "zero_inflated_poisson", "negative_binomial", "zero_one_beta")
+    sim = simulate(200, 2, dict.fromkeys(kinds, 3), missing=float(rng.uniform(0, 0.5)), random_state=seed,
+                   lengthscale=float(rng.uniform(0.7, 3)))  # fmt: skip
+    table = sim.table.copy()
+    wild = [name for name in table if name.startswith(("student", "gaussian"))]
+    for name in wild:  # one value in fifty is wild
+        table.loc[rng.random(len(table)) < 0.02, name] *= 50
+    model = PluriGP(2, schema=sim.schema, max_epochs=25, n_inducing=20, random_state=seed).fit(table)
+    eigenvalues = np.linalg.eigvalsh(np.asarray(model._predictor.q.S))
+    finite = bool(np.isfinite(model.history_.to_numpy()).all() and np.isfinite(model.transform(table)).all())
+    return {"finite": finite, "smallest": float(eigenvalues.min())}
+
+
+def compiling():
+    """Seconds until the second epoch of a table with twelve categorical columns of 2 to 40 levels."""
+    rng = np.random.default_rng(0)
+    levels = np.linspace(2, 40, 12).round().astype(int)
+    frame = pd.DataFrame({f"c{k}": [f"l{i}" for i in rng.integers(0, k, 400)] for k in levels})
+    start = time.perf_counter()
+    PluriGP(2, schema=dict.fromkeys(frame, "categorical"), max_epochs=1, random_state=0).fit(frame)
+    first = time.perf_counter() - start
+    start = time.perf_counter()
+    PluriGP(2, schema=dict.fromkeys(frame, "categorical"), max_epochs=1, random_state=0).fit(frame)
+    return {"levels": levels.tolist(), "first": first, "again": time.perf_counter() - start}
+
+
+def compare(n_rows=500):
+    """Simulated columns of known kind: which does `plurigp check --compare` recommend?"""
+    from plurigp.compare import compare_kinds
+
+    columns = {"gaussian": 1, "student_t": 1, "lognormal": 1, "gamma": 1, "poisson": 2, "negative_binomial": 1,
+               "zero_inflated_poisson": 1, "beta": 1, "ordinal": 1}  # fmt: skip
+    out = []
+    for seed in range(3):
+        sim = simulate(n_rows, 2, columns, missing=0.05, random_state=seed)
+        found = compare_kinds(sim.table, sim.schema, random_state=seed)
+        out += [{"true": column.kind, "picked": found[column.name].recommended} for column in sim.schema]
+        print(seed, [(o["true"], o["picked"]) for o in out[-10:] if o["true"] != o["picked"]], flush=True)
+    return out
+
+
+def kept():
+    path = RESULTS / "families.json"
+    return {k: v for k, v in json.loads(path.read_text()).items() if k != "versions"} if path.exists() else {}
+
+
+def add_run(kind, n_rows, run):
+    """One more seed of a family; a run of the same seed is replaced."""
+    result = kept()
+    family = result.setdefault("recovery", {}).setdefault(kind, {"rows": n_rows, "runs": []})
+    others = [r for r in family["runs"] if r["seed"] != run["seed"]] if family["rows"] == n_rows else []
+    result["recovery"][kind] = {"rows": n_rows, "runs": sorted([*others, run], key=lambda r: r["seed"])}
+    save("families", result)
+
+
+def run_recovery(kind, seed, n_rows, n_points):
+    began = time.perf_counter()
+    run = {"seed": seed, **recovery(kind, seed, n_rows, n_points)}
+    theta = {k: f"{np.mean(v):+.2f} ± {np.std(v):.2f}" for k, v in run["theta"].items()}
+    print(kind, seed, f"{run['closed']:.3f}", theta, run["epochs"], f"{time.perf_counter() - began:.0f} s", flush=True)
+    add_run(kind, n_rows, run)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("part", choices=["recovery", "censoring", "steady", "compile", "compare"])
+    parser.add_argument("--kinds", default=",".join(KINDS))
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--first", type=int, default=0, help="seed to go on from")
+    parser.add_argument("--rows", type=int, default=600)
+    parser.add_argument("--points", type=int, default=61, help="of the oracle's grid, per dimension")
+    given = parser.parse_args()
+    if given.part == "recovery":
+        for seed in range(given.first, given.seeds):
+            for kind in given.kinds.split(","):
+                run_recovery(kind, seed, given.rows, given.points)
+    else:
+        parts = {
+            "censoring": lambda: [censoring(seed) for seed in range(given.seeds)],
+            "steady": lambda: [steady(seed) for seed in range(50)],
+            "compile": compiling,
+            "compare": compare,
+        }
+        measured = parts[given.part]()
+        save("families", {**kept(), given.part: measured})

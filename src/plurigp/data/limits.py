@@ -1,0 +1,151 @@
+"""Cells known up to a limit: "<0.5", ">=200", "1-3" as text, two columns of bounds, or a time and whether it ended."""
+
+import re
+
+import numpy as np
+
+from plurigp.data.cells import LARGEST, Cells, as_numbers, first_row, level_number
+from plurigp.data.column import Column
+from plurigp.data.levels import NO, YES
+from plurigp.data.numeric import FARTHEST, Units, geometric_units, in_units, standard_units, standardise
+from plurigp.data.wording import at
+from plurigp.types import DataError
+
+_N = r"(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"  # not padded: 01-05 is a date
+_ONE_SIDE = re.compile(rf"\s*(<=|>=|<|>|≤|≥)\s*([+-]?{_N})\s*")
+_BETWEEN = re.compile(rf"\s*([+-]?{_N})\s*(?:-|–|to)\s*([+-]?{_N})\s*")
+NOT_YET = NO | {"censored", "0"}
+HAPPENED = YES | {"event", "died", "deceased", "1"}
+
+
+def bounds_of_text(text: str) -> tuple[float, float]:
+    """Lower and upper bound that a text spells, equal for a plain number; NaN where it spells neither."""
+    number = level_number(text)
+    if not np.isnan(number):
+        return number, number
+    if one := _ONE_SIDE.fullmatch(text):
+        limit = float(one[2])
+        return (-np.inf, limit) if one[1] in "<=≤" else (limit, np.inf)
+    between = _BETWEEN.fullmatch(text)
+    if between and float(between[1]) < float(between[2]):
+        return float(between[1]), float(between[2])
+    return np.nan, np.nan
+
+
+def text_bounds(cells: Cells) -> np.ndarray:
+    """The bounds [L 2] that each distinct value of a column of text spells, NaN where it spells none."""
+    spelled = [bounds_of_text(v) if isinstance(v, str) else (level_number(v),) * 2 for v in cells.distinct]
+    return np.array(spelled, dtype=np.float64).reshape(-1, 2)
+
+
+def as_bounds(cells: Cells, name: object) -> np.ndarray:
+    """Lower and upper bound of every cell [N 2]: equal where the value is known, infinite where open, NaN at gaps."""
+    if cells.codes is None or cells.form != "text":
+        return np.repeat(as_numbers(cells, name)[:, None], 2, axis=1)
+    parsed = text_bounds(cells)
+    wrong = np.isnan(parsed[:, 0]) | (np.where(np.isinf(parsed), 0, np.abs(parsed)) > LARGEST).any(axis=1)
+    if wrong.any():
+        row = first_row(cells, int(np.argmax(wrong)))
+        raise DataError(
+            f'{at(name, row)}: text that is neither a number nor a limit such as "<5", ">=5" or "1-3"; '
+            "correct it or make it a gap."
+        )
+    return np.append(parsed, [[np.nan, np.nan]], axis=0)[cells.codes]
+
+
+def read_bounds(column: Column, cells: Cells, upper: Cells | None) -> np.ndarray:
+    """Bounds from text, or from this column and the one named as `upper`; a gap in one of the two is an open end."""
+    if upper is None:
+        return as_bounds(cells, column.name)
+    low, high = as_numbers(cells, column.name), as_numbers(upper, column.upper)
+    wrong = low > high
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise DataError(f"{at(column.name, row)}: the lower bound exceeds the upper one; correct one of the two.")
+    gap = np.isnan(low) & np.isnan(high)
+    low, high = np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
+    return np.where(gap[:, None], np.nan, np.stack([low, high], axis=1))
+
+
+def read_positive_bounds(column: Column, cells: Cells, upper: Cells | None) -> np.ndarray:
+    """The same for numbers above zero."""
+    return _above_zero(column, read_bounds(column, cells, upper))
+
+
+def _above_zero(column: Column, bounds: np.ndarray) -> np.ndarray:
+    low, high = bounds.T
+    wrong = (high <= 0) | ((low == high) & (low <= 0))
+    if wrong.any():
+        raise DataError(
+            f"{at(column.name, int(np.argmax(wrong)))}: the value is not above zero, which {column.kind} needs; "
+            'correct it, make it a gap, or declare the column "censored_gaussian".'
+        )
+    return np.stack([np.maximum(low, 0.0), high], axis=1)
+
+
+def read_times(column: Column, cells: Cells, event: Cells | None) -> np.ndarray:
+    """Times to an event; where it has not happened yet the time is a lower bound."""
+    bounds = _above_zero(column, as_bounds(cells, column.name))
+    if event is None:
+        return bounds
+    happened = _happened(event, column.event, ~np.isnan(bounds[:, 0]))
+    bounds[happened == 0, 1] = np.inf
+    return bounds
+
+
+def _happened(cells: Cells, name: object, needed: np.ndarray) -> np.ndarray:
+    """1 where the event happened, 0 where not; every cell that is needed must say."""
+    if cells.codes is None:
+        numbers = np.full(len(needed), np.nan) if cells.numbers is None else cells.numbers
+        said = np.where(np.isin(numbers, (0.0, 1.0)), numbers, np.nan)
+    else:
+        words = [str(value).strip().lower() for value in cells.distinct]
+        meaning = [1.0 if word in HAPPENED else 0.0 if word in NOT_YET else np.nan for word in words]
+        said = np.array([*meaning, np.nan])[cells.codes]
+    silent = needed & np.isnan(said)
+    if silent.any():
+        row = int(np.argmax(silent))
+        if not cells.seen[row]:
+            raise DataError(f"{at(name, row)}: a time without its event; fill it, or make both gaps.")
+        remedy = "write 0 or 1, or no or yes"
+        raise DataError(f"{at(name, row)}: the cell does not say whether the event happened; {remedy}.")
+    return said
+
+
+# -- coding: lower, upper, and the log unit that a density (not a mass) loses ------------------------------------------
+
+
+def _places(bounds: np.ndarray) -> np.ndarray:
+    """One number per cell to measure units by [n 1]: the value, the limit, or the middle."""
+    finite = np.isfinite(bounds)
+    told = finite.any(axis=1)
+    if not told.any():
+        return np.ones((1, 1))
+    sums = np.where(finite, bounds, 0.0).sum(axis=1)
+    return (sums[told] / finite.sum(axis=1)[told])[:, None]
+
+
+def bounded_units(column: Column, bounds: np.ndarray) -> Units:
+    """Mean and sd of the values and limits."""
+    return standard_units(column, _places(bounds))
+
+
+def geometric_bounded_units(column: Column, bounds: np.ndarray) -> Units:
+    """Their geometric mean."""
+    return geometric_units(column, _places(np.where(bounds > 0, bounds, np.inf)))
+
+
+def _with_log_unit(bounds: np.ndarray, coded: np.ndarray, units: Units) -> np.ndarray:
+    exact = bounds[:, 0] == bounds[:, 1]
+    return np.column_stack([coded, np.where(exact, np.log(units.scale), 0.0)])
+
+
+def standardise_bounds(column: Column, bounds: np.ndarray, units: Units) -> np.ndarray:
+    """Both bounds in standard deviations from the mean; an open end is FARTHEST away."""
+    coded = standardise(column, np.where(np.isinf(bounds), units.shift, bounds), units)
+    return _with_log_unit(bounds, np.where(np.isinf(bounds), np.sign(bounds) * FARTHEST, coded), units)
+
+
+def bounds_in_units(column: Column, bounds: np.ndarray, units: Units) -> np.ndarray:
+    """Both bounds as multiples of the geometric mean; open ends are as small and as large as float32 allows."""
+    return _with_log_unit(bounds, in_units(column, bounds, units), units)
