@@ -130,6 +130,33 @@ def test_impute_spreadsheet_safe(home, tmp_path):
     assert filled["albumin"].str.startswith("+").any()
 
 
+def test_impute_writes_completed_tables(home, tmp_path, frame):
+    args = ("impute", home / "model", home / "t.csv", "--out", tmp_path / "c.csv", "--draws", 3, "--seed", 4)
+    result = run(*args)
+    assert result.exit_code == 0, result.stderr
+    tables = [pd.read_csv(tmp_path / f"c-{n}.csv") for n in (1, 2, 3)]
+    seen = frame["albumin"].notna()
+    for table in tables:
+        assert table[["albumin", "diabetes", "smoker", "visits"]].notna().all().all()
+        assert (table["albumin"][seen] == frame["albumin"][seen]).all()
+    assert (tables[0]["albumin"] != tables[1]["albumin"]).any()
+    again = run(*args)
+    assert again.exit_code == 1
+    assert "c-1.csv: is there already" in again.stderr
+
+
+def test_gaps_are_described_one_per_line(home, tmp_path, frame):
+    result = run("gaps", home / "model", home / "t.csv", "--out", tmp_path / "g.csv", "--draws", 40)
+    assert result.exit_code == 0, result.stderr
+    lines = pd.read_csv(tmp_path / "g.csv")
+    assert len(lines) == frame[["albumin", "diabetes", "smoker", "visits"]].isna().sum().sum()
+    real = lines[lines["column"] == "albumin"]
+    assert (real["q5"] < real["q95"]).all()
+    named = lines[lines["column"] == "diabetes"]
+    assert set(named["level"]) <= {"yes", "no"}
+    assert named["probability"].between(0.5, 1).all()
+
+
 def test_impute_to_parquet(home, tmp_path, frame):
     assert run("impute", home / "model", home / "t.csv", "--out", tmp_path / "f.parquet").exit_code == 0
     filled = pd.read_parquet(tmp_path / "f.parquet")

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from plurigp.cli.errors import about
-from plurigp.cli.files import check_table, write_table
+from plurigp.cli.files import check_table, table_suffix, write_table
 from plurigp.cli.text import say, say_json, say_table
 
 if TYPE_CHECKING:
@@ -31,22 +31,49 @@ def run_transform(model_dir: Path, path: Path, out: Path, sd: bool, force: bool)
     say(f"wrote the latent positions of {len(frame)} rows to {out}")
 
 
-def run_impute(model_dir: Path, path: Path, out: Path, spreadsheet_safe: bool, force: bool) -> None:
+def run_impute(
+    model_dir: Path, path: Path, out: Path, draws: int | None, seed: int, spreadsheet_safe: bool, force: bool
+) -> None:
     """The table with its gaps filled; observed cells as they were read, from text to text to the letter."""
-    from plurigp.cli.filled import filled_text
-
-    check_table(out, force)
+    files = [out] if draws is None else [numbered(out, n + 1) for n in range(draws)]
+    for file in files:
+        check_table(file, force)
     model, frame = _load(model_dir), _read(path)
     used = [name for column in model.schema_.used for name in (column.name, column.upper) if name is not None]
     with about(path):
-        answer = model.impute(as_fitted(model, frame, path))
-    filled = frame.copy()
-    for name in used:
-        filled[name] = answer[name]
+        rows = as_fitted(model, frame, path)
+        answers = [model.impute(rows)] if draws is None else model.impute_draws(rows, draws, random_state=seed)
+    for answer, file in zip(answers, files, strict=True):
+        _write_filled(path, frame, frame.assign(**{name: answer[name] for name in used}), file, spreadsheet_safe)
+    n_filled = int((frame[used].isna() & answers[0][used].notna()).to_numpy().sum())
+    written = str(out) if draws is None else f"{files[0]} to {files[-1]}"
+    say(f"filled {n_filled} gaps in {len(used)} columns and wrote {written}")
+
+
+def _write_filled(path: Path, frame: "pd.DataFrame", filled: "pd.DataFrame", out: Path, spreadsheet_safe: bool) -> None:
+    from plurigp.cli.filled import filled_text
+
     as_text = not any(file.name.lower().endswith((".parquet", ".pq")) for file in (path, out))
     write_table(filled_text(path, frame, filled) if as_text else filled, out, spreadsheet_safe)
-    n_filled = int((frame[used].isna() & filled[used].notna()).to_numpy().sum())
-    say(f"filled {n_filled} gaps in {len(used)} columns and wrote {out}")
+
+
+def numbered(path: Path, number: int) -> Path:
+    """filled.csv.gz -> filled-3.csv.gz."""
+    suffix = path.name[-len(table_suffix(path)) :]
+    return path.with_name(f"{path.name[: -len(suffix)]}-{number}{suffix}")
+
+
+def run_gaps(
+    model_dir: Path, path: Path, out: Path, draws: int, seed: int, spreadsheet_safe: bool, force: bool
+) -> None:
+    """One line per gap, with what is known of the value that is missing."""
+    check_table(out, force)
+    model = _load(model_dir)
+    frame = as_fitted(model, _read(path), path)
+    with about(path):
+        lines = model.describe_gaps(frame, n_draws=draws, random_state=seed)
+    write_table(lines, out, spreadsheet_safe)
+    say(f"described {len(lines)} gaps and wrote {out}")
 
 
 def run_score(model_dir: Path, path: Path, json: bool) -> None:

@@ -179,19 +179,56 @@ def transform(
 
 
 @verb
-def impute(model: ModelIn, table: TableIn, out: TableOut, safe: Safe = False, force: Force = False) -> None:
+def impute(
+    model: ModelIn,
+    table: TableIn,
+    out: TableOut,
+    draws: Annotated[
+        int | None,
+        typer.Option(metavar="M", min=1, help="Write M completed tables for multiple imputation: OUT-1 to OUT-M."),
+    ] = None,
+    seed: Seed = None,
+    safe: Safe = False,
+    force: Force = False,
+) -> None:
     """Fill the gaps of a table.
 
     Writes the table with every gap of the model's columns filled by what the row's observed cells predict. Observed
-    cells are written as they were read, columns set aside are left as they are.
+    cells are written as they were read, columns set aside are left as they are. With --draws, each of M tables fills
+    the gaps by a joint draw per row: analyse each and pool the results by Rubin's rules.
 
     \b
-    Example:
+    Examples:
       plurigp impute model patients.csv --out filled.csv
+      plurigp impute model patients.csv --draws 20 --seed 1 --out completed.csv
     """
     from plurigp.cli.answers import run_impute
 
-    run_impute(model, table, out, safe, force)
+    run_impute(model, table, out, draws, 0 if seed is None else seed, safe, force)
+
+
+@verb
+def gaps(
+    model: ModelIn,
+    table: TableIn,
+    out: TableOut,
+    draws: Annotated[int, typer.Option(metavar="N", min=10, help="Draws behind each line.")] = 200,
+    seed: Seed = None,
+    safe: Safe = False,
+    force: Force = False,
+) -> None:
+    """Say what is known about every gap of a table.
+
+    Writes one line per gap: mean, standard deviation and quantiles of the missing number, or the likeliest level and
+    its probability, in the column's own units, given the observed cells of its row.
+
+    \b
+    Example:
+      plurigp gaps model patients.csv --out gaps.csv
+    """
+    from plurigp.cli.answers import run_gaps
+
+    run_gaps(model, table, out, draws, 0 if seed is None else seed, safe, force)
 
 
 @verb
