@@ -499,6 +499,7 @@ def test_every_other_kind_too(tmp_path):
     shown = frame.mask(rng.random(frame.shape) < 0.2)
     model = PluriGP(1, schema=schema, n_inducing=6, max_epochs=5, random_state=0).fit(shown)
     assert np.isfinite(model.history_.to_numpy()).all()
+    shown, frame = shown[:16], frame[:16]  # the smaller chunk
     for table in (model.impute(shown), model.sample(40, random_state=1)):
         assert table.notna().all(axis=None)
         assert (table["dose"] > 0).all()

@@ -14,12 +14,13 @@ from scipy.special import log_ndtr, ndtri_exp
 
 from plurigp.arrays import Array, Scalar
 from plurigp.likelihoods.base import Theta
-from plurigp.likelihoods.rules import Rule, log_expect
+from plurigp.likelihoods.rules import Rule, gauss_hermite, log_expect
 from plurigp.likelihoods.special import HALF_LOG_2PI
 
 OPEN = 1e9  # an end as far out as this is open, on the scale of f
 SMALLEST, LARGEST = 1e-29, 1e29  # the same for numbers above zero
 EM_STEPS = 40
+MEAN_POINTS = 16
 
 
 class Bounds(NamedTuple):
@@ -63,7 +64,11 @@ def mean_within(
     var: Float[Array, " H"],
     rule: Rule,
 ) -> Float[Array, " R"]:
-    """E[y | its bounds] of a positive family: E[y | f, bounds] over f, weighted by what the bounds say of f."""
+    """E[y | its bounds] of a positive family: E[y | f, bounds] over f, weighted by what the bounds say of f.
+
+    A value to fill in needs no long rule, and a mass inside it is dear.
+    """
+    rule = gauss_hermite(min(len(rule.points), MEAN_POINTS))
     mass = log_expect(lambda f: log_prob(theta, y, f), mean, var, rule)
     total = log_expect(lambda f: log_prob(theta, y, f) + log_mean(theta, y, f), mean, var, rule)
     return jnp.clip(jnp.exp(total - mass), y[0], y[1])[None]
