@@ -41,9 +41,8 @@ def small_result(rng: np.random.Generator) -> StudyResult:
             np.zeros((2, 2)),
             np.linspace(0, 1, 5),
             np.linspace(0, 1, 5),
-            np.full(5, np.nan),
         ),
-        nulls=Nulls(rng.random((20, 2)), np.zeros((0, 3))),
+        nulls=Nulls(rng.random((20, 2)), np.zeros((0, 3)), np.zeros(0)),
         survival=empty,
         **{name: frame.copy() for name in names_of},
     )

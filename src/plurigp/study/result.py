@@ -1,7 +1,7 @@
 """StudyResult: all that a study found, as plain arrays and frames; saved to a folder and reopened from it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -74,35 +74,39 @@ class Consensus:
     between_se: np.ndarray  # [K K] standard error from sampling pairs; zero where all pairs were used
     cdf_at: np.ndarray  # [G] consensus values
     cdf: np.ndarray  # [G] share of pairs with at most that consensus
-    cdf_reference: np.ndarray  # [G] the same for the structureless reference; NaN without one
 
 
 @dataclass(frozen=True, eq=False)
 class Nulls:
     """What the indices would be without structure: R draws of each null."""
 
-    permutation: np.ndarray  # [R K] index of each subtype with its labels shuffled
-    reference: np.ndarray  # [R k] agreement of two half maps of table r cut into 2, 3, … clusters; no rows without
+    permutation: np.ndarray  # [R K] consensus index of each subtype with its labels shuffled
+    reference: (
+        np.ndarray
+    )  # [R k] smallest agreement of the half maps of structureless table r cut into 2, 3, … clusters
+    reference_mean: np.ndarray  # [R] mean agreement of its clusters, at the chosen number of clusters
 
 
 @dataclass(frozen=True, eq=False)
 class StudyResult:
     """A finished study. Frames and `facts` speak of groups of rows only; `latent` and `clusters` of single rows.
 
-    facts: title, n_rows, n_columns, gap_share, n_components, n_subtypes, structured (bool), structure_p, level,
-      choice ("stability", "paper" or "given"), n_paper_clusters, n_outliers, n_refits, n_permutations, n_references,
-      pac, pac_reference, sampled_pairs (0 = all), view_method ("umap" or "pca"), bound, stopped, test_rows,
-      hidden_cells, split_rows, time_column and event_column or null.
+    facts: title, n_rows, n_columns, gap_share, n_components, n_subtypes, n_robust, structured (true, false, or null
+      without a reference), structure_p, level, choice ("stability", "paper" or "given"), n_paper_clusters, n_outliers,
+      n_refits, n_permutations, n_references, pac, sampled_pairs (0 = all), view_method ("umap" or "pca"), bound,
+      stopped, test_rows, hidden_cells, split_rows, time_column and event_column or null, notes (warnings of fits).
     columns: column, kind, detail, reason, used, n_observed, gap_share.
-    selection: n_components, score (nats per hidden cell), se, bound, chosen, best; one line per Q.
-    traces: fit, epoch, bound and its parts per row, spread; `fit` names the Q, restart or refit.
-    clusterings: n_clusters, stability, reference_mean, reference_sd, threshold, p, smallest_share, admissible, chosen.
-    subtypes: subtype, size, share, certainty, index, index_se, permutation_threshold, permutation_p,
-      reference_threshold, reference_p, robust; one line per subtype.
+    selection: n_components, fit, bound, score (nats per hidden cell), se, gap (to the best, paired), gap_se, best,
+      chosen; one line per Q.
+    traces: fit, epoch, bound, kl_x and kl_u per row, spread; fits are select-Q-restart, map-restart, refit-number.
+    clusterings: n_clusters, stability, reference_mean, reference_sd, threshold, gain, p, chosen.
+    subtypes: subtype, size, share, certainty, index (consensus), index_se, permutation_threshold, permutation_p,
+      agreement (of half maps), reference_threshold, reference_p, robust; one line per subtype.
     characteristics: rows, subtype, column, kind, level, measure, n_inside, n_outside, inside, outside, estimate, low,
       high, statistic, p, q, effect; `rows` is "all" (circular, to describe) or "split" (tested).
     associations: rows, column, kind, measure, effect, statistic, p, q; over all subtypes at once.
-    missingness: subtype, column, inside, outside, estimate, low, high, p, q; shares of gaps and their log odds ratio.
+    missingness: subtype, column, n_inside, n_outside, inside, outside, estimate, low, high,
+      statistic, p, q; shares of gaps and their log odds ratio.
     predictions: column, kind, cells, model, marginal, gain, se; nats per hidden cell of held-out rows.
     calibration: column, kind, predicted, observed, cells; binned probabilities of levels in hidden cells.
     survival: subtype, time, at_risk, survival, low, high; subtype 0 is everybody. Empty without an outcome.
@@ -161,9 +165,17 @@ class StudyResult:
         latent = pd.DataFrame(np.hstack([mean, sd]), columns=_names(mean.shape[1]), index=index)
         return pd.concat([_assignments(subtype, probability).set_axis(latent.index, axis=0), latent], axis=1)
 
+    def detached(self) -> "StudyResult":
+        """The same with its model in memory and no folder."""
+        alone = replace(self, folder=None)
+        alone.__dict__["model"] = self.model
+        return alone
+
     def save(self, folder: str | Path) -> Path:
-        """Write everything but the model into the folder; the same result gives the same bytes."""
+        """Write everything into the folder; the same result gives the same bytes."""
         folder = Path(folder)
+        if folder != self.folder and (self.folder is not None or "model" in self.__dict__):
+            self.model.save(folder / MODEL)
         (folder / TABLES).mkdir(parents=True, exist_ok=True)
         row = pd.DataFrame({"row": np.arange(len(self.latent.mean))})
         assignments = _assignments(self.clusters.subtype, self.clusters.probability)
