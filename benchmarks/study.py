@@ -3,14 +3,18 @@
     python benchmarks/study.py planted [--subtypes 1 2 3 4 5 6] [--seeds 5] [--rows 1400] [--separation 6]
     python benchmarks/study.py size [--tables 100] [--rows 300]
     python benchmarks/study.py split [--tables 50] [--rows 400]
+    python benchmarks/study.py killed [--tables 20] [--rows 300]
 
 planted: adjusted Rand index and number of subtypes on the simulated cohort. size: how often subtypes are called
 robust in structureless tables, by the structureless reference and by the paper's permutations. split: how often
 columns of pure noise are called characteristic, tested on the rows that made the clusters, on the other half of the
-rows, and on the other half placed without the tested column.
+rows, and on the other half placed without the tested column. killed: a study killed at so many random moments goes
+on and ends with the bytes of one that was left alone.
 """
 
 import argparse
+import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -96,8 +100,39 @@ def plain_split(folder, table, seed):
     return associations(model.schema_, read_values(unseen, model.schema_), lambda name: group, "split, own cell shown")
 
 
+def killed(given):
+    """One line per kill: how many fits were finished by then, and whether the bytes are the same in the end."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        simulate_cohort(given.rows, 3, random_state=0, **SMALL).table.to_csv(folder / "table.csv", index=False)
+        options = ["--refits", given.refits, "--references", given.references, "--epochs", given.epochs]
+        options += ["--components", given.components[0], "--jobs", given.jobs]
+
+        def start(out):
+            command = [sys.executable, "-m", "plurigp", "study", folder / "table.csv", "--out", folder / out, *options]
+            return subprocess.Popen([str(part) for part in command], stdout=subprocess.DEVNULL)
+
+        started = time.perf_counter()
+        assert start("whole").wait() == 0
+        seconds = time.perf_counter() - started
+        whole = contents(folder / "whole")
+        for number, share in enumerate(np.random.default_rng(given.first).uniform(0, 1, given.tables)):
+            running = start(f"killed-{number}")
+            time.sleep(share * seconds)
+            running.kill()
+            running.wait()
+            fits = len(list((folder / f"killed-{number}").glob("fits/*.safetensors")))
+            assert start(f"killed-{number}").wait() == 0
+            yield {"after": share * seconds, "fits": fits, "same": contents(folder / f"killed-{number}") == whole}
+
+
+def contents(folder):
+    """Every file of a folder."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
 def settings(given, seed):
-    """What the three have in common."""
+    """What the first three have in common."""
     return {
         "n_components": tuple(given.components),
         "n_restarts": given.restarts,
@@ -116,14 +151,14 @@ def summary(what, runs):
     if what == "planted":
         frame["right"] = frame["found"] == frame["planted"]
         return frame.groupby("planted")[["right", "structured", "ari"]].mean().reset_index().to_dict("records")
-    rates = frame.drop(columns=["seed", "p", "paper"], errors="ignore").mean()
-    n = len(frame) if what == "size" else len(frame) * 6
+    rates = frame.drop(columns=["seed", "p", "paper", "after", "fits"], errors="ignore").mean()
+    n = len(frame) * (6 if what == "split" else 1)
     return {name: {"rate": float(r), "se": float(np.sqrt(r * (1 - r) / n))} for name, r in rates.items()}
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["planted", "size", "split"])
+    parser.add_argument("what", choices=["planted", "size", "split", "killed"])
     parser.add_argument("--subtypes", type=int, nargs="+", default=[1, 2, 3, 4, 5, 6])
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--first", type=int, default=0, help="the first seed")
@@ -140,7 +175,7 @@ if __name__ == "__main__":
     parser.add_argument("--name", default="", help="what the results file is called")
     given = parser.parse_args()
     runs = []
-    for line in {"planted": planted, "size": size, "split": split}[given.what](given):
+    for line in {"planted": planted, "size": size, "split": split, "killed": killed}[given.what](given):
         runs.append(line)
         print({k: round(v, 3) if isinstance(v, float) else v for k, v in line.items()}, flush=True)
     found = summary(given.what, runs)

@@ -30,7 +30,7 @@ def cohort() -> pd.DataFrame:
     rng = np.random.default_rng(0)
     died = rng.random(120) < np.where(made.subtype == 1, 0.9, 0.3)
     table = made.table.assign(days=np.ceil(rng.exponential(20, 120)), died=died)
-    return table.rename(columns={"diagnosis_01": "=cmd()"})
+    return table.rename(columns={"diagnosis_01": "=cmd()", "lab_02": "self"})
 
 
 @pytest.fixture(scope="module")

@@ -57,7 +57,7 @@ def _level_probabilities(
         asked = {c.name: _constant(truth[c.name], c.levels[place]) for c in having}
         if not asked:
             continue
-        log_p = model.score_cells(shown, truth.assign(**asked))
+        log_p = model.score_cells(shown, pd.DataFrame({name: asked.get(name, truth[name]) for name in truth.columns}))
         for name in asked:
             hidden = shown[name].isna().to_numpy() & np.isfinite(actual[name])
             found[name].append((np.exp(log_p[name].to_numpy()[hidden]), (actual[name][hidden] == place).astype(float)))

@@ -118,7 +118,8 @@ def split_groups(model: PluriGP, frame: pd.DataFrame, mixture: Mixture) -> Group
     """
 
     def groups(name: str) -> np.ndarray:
-        hidden = frame.assign(**{name: frame[name].mask(np.ones(len(frame), dtype=bool))})
+        hidden = frame.copy()
+        hidden[name] = frame[name].mask(np.ones(len(frame), dtype=bool))
         return memberships(mixture, model.transform(hidden))[0]
 
     return groups

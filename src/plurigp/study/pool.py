@@ -63,7 +63,8 @@ class Pool:
 
     def _backend(self) -> AbstractContextManager[Any]:
         if self.dask is None:
-            return parallel_config("loky", n_jobs=self.n_jobs, inner_max_num_threads=1)
+            # max_nbytes: joblib would put larger arrays into files that outlive a killed process
+            return parallel_config("loky", n_jobs=self.n_jobs, inner_max_num_threads=1, max_nbytes=None)
         try:
             from distributed import Client
         except ImportError:

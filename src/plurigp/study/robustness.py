@@ -40,21 +40,21 @@ class HalfLabels:
     @staticmethod
     def of(n_clusters: tuple[int, ...], finished: Sequence[Finished]) -> "HalfLabels":
         """Put together what the tasks left."""
-        labels = np.stack([f.arrays["labels"] for f in finished]).astype(int)
+        labels = np.stack([f.arrays["labels"] for f in finished])
         return HalfLabels(n_clusters, labels, tuple(f.arrays["rows"] for f in finished))
 
     def at(self, K: int) -> np.ndarray:
         """[R N]; one cluster is everybody."""
         if K == 1:
             return np.zeros((len(self.labels), self.labels.shape[2]), int)
-        return self.labels[:, self.n_clusters.index(K)]
+        return self.labels[:, self.n_clusters.index(K)].astype(int)
 
     def drawn(self, K: int) -> np.ndarray:
         """[R N] with −1 for the rows that a map was not learned from."""
-        labels = np.full((len(self.labels), self.labels.shape[2]), -1)
+        labels, drawn = self.at(K), np.zeros((len(self.labels), self.labels.shape[2]), dtype=bool)
         for r, rows in enumerate(self.rows):
-            labels[r, rows] = self.at(K)[r, rows]
-        return labels
+            drawn[r, rows] = True
+        return np.where(drawn, labels, -1)
 
 
 def pair_agreement(halves: HalfLabels, K: int, least: float) -> np.ndarray:
