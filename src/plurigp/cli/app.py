@@ -74,7 +74,7 @@ def plurigp(
       plurigp fit patients.csv --schema schema.toml --out model
       plurigp transform model patients.csv --out latent.csv
       plurigp impute model patients.csv --out filled.csv
-      plurigp study patients.csv --out run              find subtypes and test them
+      plurigp study patients.csv --out run              find subtypes, test them, write run/report.html
     """
 
 
@@ -290,6 +290,37 @@ def study(
     }
     given = {name: value for name, value in options.items() if value is not None}
     run_study(table, out, config, schema, exclude or [], given, jobs, dask, json)
+
+
+@verb
+def report(
+    folder: Annotated[Path, typer.Argument(metavar="RUN_FOLDER", help="A folder that `plurigp study` wrote.")],
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FILE", help="Where to write the page.", show_default="RUN_FOLDER/report.html"),
+    ] = None,
+    pdf: Annotated[bool, typer.Option("--pdf", help="Print it to PDF too; needs Chromium, Chrome or Edge.")] = False,
+    include_rows: Annotated[
+        Path | None,
+        typer.Option(
+            "--include-rows", metavar="TABLE", help="The studied table: show row numbers and its columns on the map."
+        ),
+    ] = None,
+    title: Annotated[str | None, typer.Option("--title", metavar="TEXT", help="The title of the page.")] = None,
+    force: Force = False,
+) -> None:
+    """Write the report of a finished study again.
+
+    One HTML file for people, without network: what was found in plain words, the map, what distinguishes the subtypes,
+    how robust they are, and the methods. It holds no row numbers and no cells unless --include-rows names the table.
+
+    \b
+    Example:
+      plurigp report run --title "Heart failure, 2015 to 2020" --pdf
+    """
+    from plurigp.cli.report import run_report
+
+    run_report(folder, out, pdf, include_rows, title, force)
 
 
 @verb

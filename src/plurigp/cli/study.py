@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from plurigp.cli.errors import CommandError, about
+from plurigp.cli.report import REPORT, write_page
 from plurigp.cli.text import say, say_json, say_table
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ def run_study(
     if out.exists() and not out.is_dir():
         raise CommandError(f"{out}: is a file; --out must name a folder.")
     from plurigp.data import infer_schema, read_table
+    from plurigp.report import write_report
     from plurigp.study import Study, read_config
 
     settings = ({} if config is None else read_config(config)) | options
@@ -36,9 +38,11 @@ def run_study(
         study.schema = infer_schema(frame, schema).override(dict.fromkeys(exclude, "aside"))
         result = study.fit(frame)
     if json:
-        say_json({"study": str(out), **result.facts})
+        write_report(result, out / REPORT)
+        say_json({"study": str(out), "report": str(out / REPORT), **result.facts})
     else:
         show(result, out)
+        write_page(result, out / REPORT, out)
 
 
 def show(result: "StudyResult", out: Path) -> None:
