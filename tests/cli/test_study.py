@@ -21,8 +21,9 @@ max_clusters = 4
 
 
 @pytest.fixture
-def patients(tmp_path, rng):
-    """A table of five lab values and a quick configuration on disk."""
+def patients(tmp_path, rng, monkeypatch):
+    """A table of five lab values and a quick configuration on disk; no browser to draw figures with."""
+    monkeypatch.setenv("PLURIGP_BROWSER", "none")
     values = rng.normal(size=(80, 1)) + rng.normal(size=(80, 5))
     frame = pd.DataFrame(values, columns=["albumin", "sodium", "urea", "ph", "glucose"])
     frame.mask(rng.random(frame.shape) < 0.1).to_csv(tmp_path / "patients.csv", index=False)
@@ -30,8 +31,12 @@ def patients(tmp_path, rng):
     return tmp_path
 
 
+def table(folder):
+    return folder / "patients.csv"
+
+
 def study(folder, *options):
-    return run(app, ["study", str(folder / "patients.csv"), "--out", str(folder / "run"), "--jobs", "0", *options])
+    return run(app, ["study", str(table(folder)), "--out", str(folder / "run"), "--jobs", "0", *options])
 
 
 def test_a_study_and_going_on(patients):
@@ -45,6 +50,14 @@ def test_a_study_and_going_on(patients):
     facts = json.loads(again.stdout)
     assert facts["n_subtypes"] == 2
     assert (patients / "run" / "assignments.csv").exists()
+    assert f"wrote {patients / 'run' / 'report.html'}" in first.stdout
+    shown = run(
+        app, ["report", str(patients / "run"), "--title", "<b>Ours</b>", "--include-rows", str(table(patients))]
+    )
+    assert shown.exit_code == 0, shown.output
+    page = (patients / "run" / "report.html").read_text(encoding="utf-8")
+    assert "<h1>&lt;b&gt;Ours&lt;/b&gt;</h1>" in page
+    assert '"label":"albumin"' in page
     other = study(patients, *options, "--refits", "4")
     assert other.exit_code == 1
     assert "another settings" in other.stderr

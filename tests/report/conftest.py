@@ -1,6 +1,8 @@
 """A study result without a fit: a simulated cohort, its planted subtypes, and hostile names where asked for."""
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -98,8 +100,10 @@ def structureless(result: StudyResult) -> StudyResult:
     one = Clusters(np.ones(n, int), np.ones((n, 1)), result.clusters.mixture)
     facts = result.facts | {"structured": False, "structure_p": 0.6, "n_subtypes": 1, "n_robust": 0, "n_outliers": 0}
     lone = result.subtypes.head(1).assign(robust=False, size=n, share=1.0)
-    none = {name: result.frames()[name].head(0) for name in ("characteristics", "associations", "missingness")}
-    return replace(result, facts=facts, clusters=one, subtypes=lone, **none)
+    empty = ("characteristics", "associations", "missingness", "survival_tests")
+    none = {name: result.frames()[name].head(0) for name in empty}
+    tried = result.clusterings.assign(chosen=False)
+    return replace(result, facts=facts, clusters=one, subtypes=lone, clusterings=tried, **none)
 
 
 def renamed(result: StudyResult, hostile: list[str]) -> StudyResult:
@@ -125,3 +129,27 @@ def renamed(result: StudyResult, hostile: list[str]) -> StudyResult:
 def result() -> StudyResult:
     """Small, with everything in it."""
     return planted_result()
+
+
+@pytest.fixture(scope="session")
+def lone(result) -> StudyResult:
+    """The same table without structure."""
+    return structureless(result)
+
+
+@pytest.fixture(scope="session")
+def of_paper_size() -> StudyResult:
+    """As many rows and columns as the paper's hospital data."""
+    return planted_result(1400, 4, 20, 20, 6)
+
+
+@pytest.fixture(scope="session")
+def hostile() -> list[str]:
+    """Fifty names meant to run a script, break the page or vanish."""
+    return json.loads((Path(__file__).parent / "hostile.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="session")
+def hostile_result(hostile) -> StudyResult:
+    """A result with those names everywhere."""
+    return renamed(planted_result(200, 3, 20, 25, 5), hostile)

@@ -25,7 +25,8 @@ def run_report(folder: Path, out: Path | None, pdf: bool, rows: Path | None, tit
     result = load_study(folder)
     check_file(path, force or out is None)
     cells = None if rows is None else read_cells(result, rows)
-    write_page(result, path, folder, title, cells)
+    for line in write_page(result, path, folder, title, cells):
+        say(line)
     if browser is not None:
         say(f"wrote {print_pdf(browser, path, path.with_suffix('.pdf'))}")
 
@@ -41,12 +42,17 @@ def read_cells(result: "StudyResult", path: Path) -> "pd.DataFrame":
 
 def write_page(
     result: "StudyResult", path: Path, folder: Path, title: str | None = None, cells: "pd.DataFrame | None" = None
-) -> None:
-    """The page, and where a browser is there to draw them every figure as SVG in the run folder."""
+) -> list[str]:
+    """The page, and where a browser is there to draw them every figure as SVG in the run folder; what was written."""
     from plurigp.report import report_figures, search, write_report, write_svgs
+    from plurigp.types import DataError
 
     write_report(result, path, title, cells)
-    say(f"wrote {path}")
-    if browser := search():
+    browser = search()
+    if browser is None:
+        return [f"wrote {path}"]
+    try:
         pictures = write_svgs(browser, report_figures(result, cells), folder / FIGURES)
-        say(f"wrote {len(pictures)} figures as SVG to {folder / FIGURES}")
+    except DataError as error:
+        return [f"wrote {path}", f"no figures were written as SVG: {error}"]
+    return [f"wrote {path}", f"wrote {len(pictures)} figures as SVG to {folder / FIGURES}"]

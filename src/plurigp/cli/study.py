@@ -28,7 +28,6 @@ def run_study(
     if out.exists() and not out.is_dir():
         raise CommandError(f"{out}: is a file; --out must name a folder.")
     from plurigp.data import infer_schema, read_table
-    from plurigp.report import write_report
     from plurigp.study import Study, read_config
 
     settings = ({} if config is None else read_config(config)) | options
@@ -37,15 +36,14 @@ def run_study(
     with about(path):
         study.schema = infer_schema(frame, schema).override(dict.fromkeys(exclude, "aside"))
         result = study.fit(frame)
+    written = write_page(result, out / REPORT, out)
     if json:
-        write_report(result, out / REPORT)
         say_json({"study": str(out), "report": str(out / REPORT), **result.facts})
     else:
-        show(result, out)
-        write_page(result, out / REPORT, out)
+        show(result, out, written)
 
 
-def show(result: "StudyResult", out: Path) -> None:
+def show(result: "StudyResult", out: Path, written: list[str]) -> None:
     """The findings in a few lines and two tables."""
     facts = result.facts
     say(f"{facts['n_rows']} rows, {facts['n_columns']} columns, {facts['gap_share']:.0%} of cells are gaps")
@@ -57,6 +55,8 @@ def show(result: "StudyResult", out: Path) -> None:
         who = f"subtype {line['subtype']}" if line["subtype"] else "everybody"
         say(f"risk by {line['time']:g}, {who}: {line['risk']:.1%} ({line['low']:.1%} to {line['high']:.1%})")
     say(f"wrote {out}: result.json, assignments.csv, latent.csv, tables/ and model/")
+    for report in written:
+        say(report)
 
 
 def verdict(facts: dict[str, Any]) -> str:

@@ -52,6 +52,7 @@ def _trace(result: StudyResult, subtype: int, rows: np.ndarray, say_row: bool) -
         "type": "scatter",
         "mode": "markers",
         "name": name,
+        "legendrank": 1000 + (subtype or 999),
         "x": rounded(result.latent.view[rows, 0]),
         "y": rounded(result.latent.view[rows, 1]),
         "text": lines,

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from plurigp.report.summary import tested
+from plurigp.report.summary import confirmed
 from plurigp.report.theme import (
     BELOW,
     COLOURS,
@@ -176,7 +176,7 @@ def _against(table: pd.DataFrame, name: str, title: str, draws: np.ndarray, valu
 
 def characteristics_figure(result: StudyResult) -> Figure | None:
     """Standardised differences of the strongest columns by subtype; a dot marks those that hold when tested."""
-    table = tested(result.characteristics)
+    table = confirmed(result.characteristics)
     table = table[np.isfinite(table["effect"])]
     if table.empty:
         return None

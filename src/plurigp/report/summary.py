@@ -173,7 +173,7 @@ def portraits(result: StudyResult) -> list[Portrait]:
 
 def distinction(result: StudyResult, subtype: int) -> str:
     """What sets a subtype apart, in one sentence: the largest differences that hold on patients held back."""
-    lines = tested(result.characteristics)
+    lines = confirmed(result.characteristics)
     lines = lines[(lines["subtype"] == subtype) & (lines["effect"].abs() >= LEAST_EFFECT)]
     firm = lines[lines["tested_q"] <= result.facts["level"]]
     if firm.empty:
@@ -183,7 +183,7 @@ def distinction(result: StudyResult, subtype: int) -> str:
     return f"Compared with the others: {listed([_trait(line) for line in best.to_dict('records')])}."
 
 
-def tested(characteristics: pd.DataFrame) -> pd.DataFrame:
+def confirmed(characteristics: pd.DataFrame) -> pd.DataFrame:
     """Description on all patients, with the q-value from the held-back ones beside it."""
     keys = ["subtype", "column", "level"]
     split = characteristics.loc[characteristics["rows"] == "split", [*keys, "q", "effect"]]

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from plurigp.report.summary import horizon, tested
-from plurigp.report.words import SHARES, kind, level, number, percent, probability, shown, signed
+from plurigp.report.summary import confirmed, horizon
+from plurigp.report.words import SHARES, Number, kind, level, number, percent, probability, shown, signed
 from plurigp.study import StudyResult
 
 MOST_LINES = 400  # of one table on the page; the file has them all
@@ -45,7 +45,7 @@ def text(value: object, limit: int = 120) -> Cell:
     return Cell(line, line.casefold())
 
 
-def figure(value: float, said: str) -> Cell:
+def figure(value: Number, said: str) -> Cell:
     """A number; one that is not known sorts below all others."""
     return Cell(said, float(value) if math.isfinite(value) else -1e300)
 
@@ -91,7 +91,7 @@ def subtypes(result: StudyResult) -> PageTable:
 
 def characteristics(result: StudyResult) -> PageTable:
     """Every subtype against the rest, largest differences first, with the test on held-back patients."""
-    table = tested(result.characteristics)
+    table = confirmed(result.characteristics)
     table = table.reindex(table["effect"].abs().sort_values(ascending=False, kind="stable").index)
     rows = [
         [

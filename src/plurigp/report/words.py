@@ -3,6 +3,8 @@
 import math
 from html import escape
 
+Number = float | int
+
 KINDS = {
     "gaussian": "number",
     "gaussian_hetero": "number of uneven spread",
@@ -31,8 +33,8 @@ def shown(text: object, limit: int = LONGEST) -> str:
 
 
 def drawn(text: object, limit: int = 60) -> str:
-    """The same for a figure, where the plotting library would read tags."""
-    return escape(shown(text, limit), quote=False)
+    """The same for a figure, where the plotting library would read tags and $formulas$."""
+    return escape(shown(text, limit), quote=False).replace("$", "&#36;")
 
 
 def kind(name: str) -> str:
@@ -50,7 +52,7 @@ def counted(n: int, one: str, many: str | None = None) -> str:
     return f"{n:,} {one if n == 1 else many or one + 's'}"
 
 
-def percent(share: float, digits: int | None = None) -> str:
+def percent(share: Number, digits: int | None = None) -> str:
     """Whole percents, tenths below ten percent where they matter."""
     if not math.isfinite(share):
         return "–"
@@ -59,7 +61,7 @@ def percent(share: float, digits: int | None = None) -> str:
     return f"{100 * share:.{digits}f}%"
 
 
-def number(value: float, digits: int = 3) -> str:
+def number(value: Number, digits: int = 3) -> str:
     """So many significant digits, with thousands apart; no exponent unless it is needed."""
     if not math.isfinite(value):
         return "–"
@@ -72,7 +74,7 @@ def number(value: float, digits: int = 3) -> str:
     return (text.rstrip("0").rstrip(".") if "." in text else text).replace("-", "−")
 
 
-def signed(value: float, digits: int = 2) -> str:
+def signed(value: Number, digits: int = 2) -> str:
     """A difference with its sign and so many decimals."""
     if not math.isfinite(value):
         return "–"
@@ -80,20 +82,20 @@ def signed(value: float, digits: int = 2) -> str:
     return text.replace("-", "−") if text.strip("+-0.") else text[1:]
 
 
-def probability(p: float) -> str:
+def probability(p: Number) -> str:
     """A p-value as journals print it."""
     if not math.isfinite(p):
         return "–"
     return "< 0.001" if p < 0.001 else f"{p:.3f}" if p < 0.1 else f"{p:.2f}"
 
 
-def p_is(p: float, letter: str = "p") -> str:
+def p_is(p: Number, letter: str = "p") -> str:
     """`p = 0.02` or `p < 0.001`."""
     text = probability(p)
     return f"{letter} {text}" if text.startswith("<") else f"{letter} = {text}"
 
 
-def level(value: float, kind_of_column: str) -> str:
+def level(value: Number, kind_of_column: str) -> str:
     """A mean in the column's own units, or a share of patients."""
     return percent(value) if kind_of_column in SHARES else number(value)
 

@@ -46,16 +46,20 @@
   function fillMenu(figure, box, content) {
     const menu = document.getElementById("colour-by");
     content.choices.forEach((choice, place) => menu.add(new Option(choice.label, String(place))));
-    const own = content.data.map((trace) => trace.marker.color);
     menu.addEventListener("change", () => {
-      const choice = content.choices[Number(menu.value)];
-      const scale = choice.values ? choice.coloraxis : { showscale: false };
-      const colours = choice.values ? { "marker.color": choice.values, "marker.coloraxis": "coloraxis" }
-        : { "marker.color": own, "marker.coloraxis": null };
-      Plotly.update(box, colours, { coloraxis: scale, "margin.b": choice.values ? 70 : 8 }).then(() => {
-        figure.dataset.colour = choice.label;
-      });
+      const { label, values, coloraxis } = content.choices[Number(menu.value)];
+      const data = values ? content.data.flatMap((trace, place) => scaled(trace, values[place])) : content.data;
+      const layout = values ? { ...content.layout, coloraxis, margin: { ...content.layout.margin, b: 80 } } : content.layout;
+      Plotly.react(box, data, dressed(layout, box.clientWidth, false)).then(() => { figure.dataset.colour = label; });
     });
+  }
+
+  // A trace on the colour scale, and its symbol in grey for the legend.
+  function scaled(trace, values) {
+    const grey = { type: "scatter", mode: "markers", name: trace.name, legendgroup: trace.name, legendrank: trace.legendrank,
+      x: [null], y: [null], marker: { ...trace.marker, color: "#8a8f98" } };
+    const marker = { ...trace.marker, color: values, coloraxis: "coloraxis" };
+    return [{ ...trace, marker, showlegend: false, legendgroup: trace.name }, grey];
   }
 
   // Tables: sort by a column's plain values, show one subtype.
