@@ -9,6 +9,9 @@ if TYPE_CHECKING:
     from plurigp.data import read_table as read_table
     from plurigp.estimator import PluriGP as PluriGP
     from plurigp.estimator import load as load
+    from plurigp.study import Study as Study
+    from plurigp.study import StudyResult as StudyResult
+    from plurigp.study import load_study as load_study
     from plurigp.types import DataError as DataError
 
 __version__ = "0.1.0"
@@ -16,12 +19,25 @@ __version__ = "0.1.0"
 _HOME = {
     "PluriGP": "plurigp.estimator",
     "load": "plurigp.estimator",
+    "Study": "plurigp.study",
+    "StudyResult": "plurigp.study",
+    "load_study": "plurigp.study",
     "DataError": "plurigp.types",
     "Schema": "plurigp.data",
     "infer_schema": "plurigp.data",
     "read_table": "plurigp.data",
 }
-__all__ = ["DataError", "PluriGP", "Schema", "infer_schema", "load", "read_table"]
+__all__ = [
+    "DataError",
+    "PluriGP",
+    "Schema",
+    "Study",
+    "StudyResult",
+    "infer_schema",
+    "load",
+    "load_study",
+    "read_table",
+]
 
 
 def __getattr__(name: str) -> Any:

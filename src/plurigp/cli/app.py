@@ -74,6 +74,7 @@ def plurigp(
       plurigp fit patients.csv --schema schema.toml --out model
       plurigp transform model patients.csv --out latent.csv
       plurigp impute model patients.csv --out filled.csv
+      plurigp study patients.csv --out run              find subtypes, test them, write run/report.html
     """
 
 
@@ -268,6 +269,100 @@ def sample(
     from plurigp.cli.answers import run_sample
 
     run_sample(model, rows, out, 0 if seed is None else seed, safe, force)
+
+
+@verb
+def study(
+    table: TableIn,
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder for the results.")],
+    config: Annotated[
+        Path | None, typer.Option("--config", metavar="FILE", help="A TOML file with the settings of the study.")
+    ] = None,
+    schema: SchemaIn = None,
+    exclude: Annotated[
+        list[str] | None, typer.Option(metavar="COLUMN", help="Set this column aside; may be repeated.")
+    ] = None,
+    components: Annotated[
+        list[int] | None, typer.Option(metavar="N", min=1, help="Latent dimensions to choose from; may be repeated.")
+    ] = None,
+    subtypes: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="The number of subtypes.", show_default="chosen by stability")
+    ] = None,
+    refits: Annotated[int | None, typer.Option(metavar="N", min=2, help="Refits on random halves.")] = None,
+    references: Annotated[
+        int | None, typer.Option(metavar="N", min=0, help="Structureless tables to compare with.")
+    ] = None,
+    epochs: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="At most so many passes over the rows.")
+    ] = None,
+    time: Annotated[str | None, typer.Option(metavar="COLUMN", help="Time to the outcome, or so far without.")] = None,
+    event: Annotated[str | None, typer.Option(metavar="COLUMN", help="Whether the outcome happened.")] = None,
+    horizon: Annotated[
+        list[float] | None, typer.Option(metavar="T", help="Report the risk by this time; may be repeated.")
+    ] = None,
+    seed: Seed = None,
+    jobs: Annotated[
+        int | None, typer.Option(metavar="N", min=0, help="Worker processes.", show_default="all cores")
+    ] = None,
+    dask: Annotated[str | None, typer.Option(metavar="ADDRESS", help="A Dask scheduler to run the fits on.")] = None,
+    json: Json = False,
+) -> None:
+    """Find subtypes in a table and say how robust they are.
+
+    Chooses the latent dimension, maps the rows, clusters the map, refits on random halves, compares with shuffled
+    labels and with structureless tables, and says what distinguishes each subtype. Every finished fit is kept in --out:
+    the same command goes on where it was stopped. Outcomes named by --time and --event stay out of the map.
+
+    \b
+    Example:
+      plurigp study patients.csv --time days --event died --horizon 180 --out run
+    """
+    from plurigp.cli.study import run_study
+
+    options = {
+        "n_components": components or None,
+        "n_subtypes": subtypes,
+        "n_refits": refits,
+        "n_references": references,
+        "max_epochs": epochs,
+        "time": time,
+        "event": event,
+        "horizons": horizon or None,
+        "random_state": seed,
+    }
+    given = {name: value for name, value in options.items() if value is not None}
+    run_study(table, out, config, schema, exclude or [], given, jobs, dask, json)
+
+
+@verb
+def report(
+    folder: Annotated[Path, typer.Argument(metavar="RUN_FOLDER", help="A folder that `plurigp study` wrote.")],
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FILE", help="Where to write the page.", show_default="RUN_FOLDER/report.html"),
+    ] = None,
+    pdf: Annotated[bool, typer.Option("--pdf", help="Print it to PDF too; needs Chromium, Chrome or Edge.")] = False,
+    include_rows: Annotated[
+        Path | None,
+        typer.Option(
+            "--include-rows", metavar="TABLE", help="The studied table: show row numbers and its columns on the map."
+        ),
+    ] = None,
+    title: Annotated[str | None, typer.Option("--title", metavar="TEXT", help="The title of the page.")] = None,
+    force: Force = False,
+) -> None:
+    """Write the report of a finished study again.
+
+    One HTML file for people, without network: what was found in plain words, the map, what distinguishes the subtypes,
+    how robust they are, and the methods. It holds no row numbers and no cells unless --include-rows names the table.
+
+    \b
+    Example:
+      plurigp report run --title "Heart failure, 2015 to 2020" --pdf
+    """
+    from plurigp.cli.report import run_report
+
+    run_report(folder, out, pdf, include_rows, title, force)
 
 
 @verb

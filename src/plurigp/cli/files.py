@@ -2,21 +2,19 @@
 
 import gzip
 import os
-import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plurigp.cli.errors import CommandError
+from plurigp.files import whole_file, without_formulas
 
 if TYPE_CHECKING:
     import pandas as pd
 
+__all__ = ["check_file", "check_folder", "check_table", "whole_file", "without_formulas", "write_table"]
+
 SEPARATORS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
-FORMULA = re.compile(r"[=+\-@\t\r].", re.DOTALL)
-NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?%?")
 
 
 def check_table(path: Path, force: bool) -> None:
@@ -64,33 +62,6 @@ def write_table(frame: "pd.DataFrame", path: Path, spreadsheet_safe: bool = Fals
         safe = without_formulas(frame) if spreadsheet_safe else frame
         text = safe.to_csv(sep=SEPARATORS[suffix], index=False, lineterminator="\n").encode()
         part.write_bytes(gzip.compress(text, mtime=0) if suffix.endswith(".gz") else text)
-
-
-def without_formulas(frame: "pd.DataFrame") -> "pd.DataFrame":
-    """Text that a spreadsheet would run as a formula gets an apostrophe in front; numbers stay numbers."""
-    safe = frame.copy()
-    for place, kind in enumerate(frame.dtypes):
-        if not (hasattr(kind, "kind") and kind.kind in "biufcmM"):
-            safe.isetitem(place, frame.iloc[:, place].astype(object).map(_quoted).to_numpy())
-    return safe.rename(columns=_quoted)
-
-
-@contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
-    """A path beside the target to write to; it takes the target's place only if all went well."""
-    target = path.resolve()
-    part = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        yield part
-        os.replace(part, target)
-    finally:
-        part.unlink(missing_ok=True)
-
-
-def _quoted(cell: object) -> object:
-    if isinstance(cell, str) and FORMULA.match(cell) and not NUMBER.fullmatch(cell):
-        return f"'{cell}"
-    return cell
 
 
 def _check_parent(path: Path) -> None:

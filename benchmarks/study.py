@@ -1,0 +1,183 @@
+"""What the study finds where the truth is known, and how often it finds what is not there.
+
+    python benchmarks/study.py planted [--subtypes 1 2 3 4 5 6] [--seeds 5] [--rows 1400] [--separation 6]
+    python benchmarks/study.py size [--tables 100] [--rows 300]
+    python benchmarks/study.py split [--tables 50] [--rows 400]
+    python benchmarks/study.py killed [--tables 20] [--rows 300]
+
+planted: adjusted Rand index and number of subtypes on the simulated cohort. size: how often subtypes are called
+robust in structureless tables, by the structureless reference and by the paper's permutations. split: how often
+columns of pure noise are called characteristic, tested on the rows that made the clusters, on the other half of the
+rows, and on the other half placed without the tested column. killed: a study killed at so many random moments goes
+on and ends with the bytes of one that was left alone.
+"""
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from common import save
+from sklearn.metrics import adjusted_rand_score
+
+from plurigp import Study, load
+from plurigp.datasets import simulate_cohort
+from plurigp.study.characterise import associations, read_values
+from plurigp.study.cluster import fixed_mixture
+from plurigp.study.mixture import memberships
+from plurigp.study.store import read_arrays
+
+SMALL = {"n_binary": 4, "n_real": 5, "n_proportion": 3}
+
+
+def planted(given):
+    """One line per cohort."""
+    for K in given.subtypes:
+        for seed in range(given.first, given.first + given.seeds):
+            started = time.perf_counter()
+            cohort = simulate_cohort(given.rows, K, separation=given.separation, random_state=seed)
+            result = Study(schema=cohort.schema, **settings(given, seed)).fit(cohort.table)
+            found = result.clusters.subtype
+            yield {
+                "planted": K,
+                "seed": seed,
+                "n_components": result.facts["n_components"],
+                "found": result.facts["n_subtypes"],
+                "paper": result.facts["n_paper_clusters"],
+                "structured": result.facts["structured"],
+                "p": result.facts["structure_p"],
+                "robust": result.facts["n_robust"],
+                "ari": adjusted_rand_score(cohort.subtype, found),
+                "pac": result.facts["pac"],
+                "seconds": time.perf_counter() - started,
+            }
+
+
+def size(given):
+    """One line per structureless table."""
+    for seed in range(given.first, given.first + given.tables):
+        cohort = simulate_cohort(given.rows, 1, random_state=seed, **SMALL)
+        result = Study(schema=cohort.schema, n_subtypes="paper", **settings(given, seed)).fit(cohort.table)
+        beyond = result.subtypes["index"] > result.subtypes["permutation_threshold"]
+        several = len(beyond) > 1
+        yield {
+            "seed": seed,
+            "paper": len(beyond),
+            "by_reference": bool(result.facts["structured"]),
+            "by_permutation": several and bool(beyond.any()),
+            "p": result.facts["structure_p"],
+        }
+
+
+def split(given):
+    """One line per table: share of noise columns with p < 0.05, three ways."""
+    for seed in range(given.first, given.first + given.tables):
+        cohort = simulate_cohort(given.rows, 1, random_state=seed, **SMALL)
+        rng = np.random.default_rng(seed)
+        noise = {f"noise_{d}": rng.normal(size=given.rows) for d in range(4)}
+        noise |= {f"noise_{d}": rng.choice(["no", "yes"], given.rows) for d in range(4, 6)}
+        table = pd.concat([cohort.table, pd.DataFrame(noise)], axis=1)
+        with tempfile.TemporaryDirectory() as folder:
+            options = settings(given, seed) | {"n_references": 0, "n_subtypes": 3, "n_refits": 2, "n_permutations": 0}
+            result = Study(out=Path(folder) / "run", **options).fit(table)
+            plain = plain_split(Path(folder) / "run", table, seed)
+        tests = pd.concat([result.associations, plain])
+        p = tests[tests["column"].isin(noise)].groupby("rows")["p"]
+        yield {"seed": seed, **{rows: float((values < 0.05).mean()) for rows, values in p}}
+
+
+def plain_split(folder, table, seed):
+    """The other half of the rows, but placed by all their cells, the tested one too."""
+    rows = read_arrays(folder / "fits" / "refit-000.safetensors")[0]["rows"]
+    model = load(folder / "fits" / "refit-000")
+    unseen = table.drop(index=rows).reset_index(drop=True)
+    mixture = fixed_mixture(model.transform(table.iloc[rows]), 3, "tied", 3, 0.0, seed)
+    group = memberships(mixture, model.transform(unseen))[0]
+    return associations(model.schema_, read_values(unseen, model.schema_), lambda name: group, "split, own cell shown")
+
+
+def killed(given):
+    """One line per kill: how many fits were finished by then, and whether the bytes are the same in the end."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        simulate_cohort(given.rows, 3, random_state=0, **SMALL).table.to_csv(folder / "table.csv", index=False)
+        options = ["--refits", given.refits, "--references", given.references, "--epochs", given.epochs]
+        options += ["--components", given.components[0], "--jobs", given.jobs]
+
+        def start(out):
+            command = [sys.executable, "-m", "plurigp", "study", folder / "table.csv", "--out", folder / out, *options]
+            return subprocess.Popen([str(part) for part in command], stdout=subprocess.DEVNULL)
+
+        started = time.perf_counter()
+        assert start("whole").wait() == 0
+        seconds = time.perf_counter() - started
+        whole = contents(folder / "whole")
+        for number, share in enumerate(np.random.default_rng(given.first).uniform(0, 1, given.tables)):
+            running = start(f"killed-{number}")
+            time.sleep(share * seconds)
+            running.kill()
+            running.wait()
+            fits = len(list((folder / f"killed-{number}").glob("fits/*.safetensors")))
+            assert start(f"killed-{number}").wait() == 0
+            yield {"after": share * seconds, "fits": fits, "same": contents(folder / f"killed-{number}") == whole}
+
+
+def contents(folder):
+    """Every file of a folder."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def settings(given, seed):
+    """What the first three have in common."""
+    return {
+        "n_components": tuple(given.components),
+        "n_restarts": given.restarts,
+        "n_refits": given.refits,
+        "n_references": given.references,
+        "n_permutations": given.permutations,
+        "max_epochs": given.epochs,
+        "random_state": seed,
+        "n_jobs": given.jobs,
+    }
+
+
+def summary(what, runs):
+    """Rates with their binomial standard errors."""
+    frame = pd.DataFrame(runs)
+    if what == "planted":
+        frame["right"] = frame["found"] == frame["planted"]
+        return frame.groupby("planted")[["right", "structured", "ari"]].mean().reset_index().to_dict("records")
+    rates = frame.drop(columns=["seed", "p", "paper", "after", "fits"], errors="ignore").mean()
+    n = len(frame) * (6 if what == "split" else 1)
+    return {name: {"rate": float(r), "se": float(np.sqrt(r * (1 - r) / n))} for name, r in rates.items()}
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["planted", "size", "split", "killed"])
+    parser.add_argument("--subtypes", type=int, nargs="+", default=[1, 2, 3, 4, 5, 6])
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--tables", type=int, default=100)
+    parser.add_argument("--rows", type=int, default=1400)
+    parser.add_argument("--separation", type=float, default=6.0)
+    parser.add_argument("--components", type=int, nargs="+", default=[5])
+    parser.add_argument("--restarts", type=int, default=1)
+    parser.add_argument("--refits", type=int, default=30)
+    parser.add_argument("--references", type=int, default=19)
+    parser.add_argument("--permutations", type=int, default=1000)
+    parser.add_argument("--epochs", type=int, default=100)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--name", default="", help="what the results file is called")
+    given = parser.parse_args()
+    runs = []
+    for line in {"planted": planted, "size": size, "split": split, "killed": killed}[given.what](given):
+        runs.append(line)
+        print({k: round(v, 3) if isinstance(v, float) else v for k, v in line.items()}, flush=True)
+    found = summary(given.what, runs)
+    print(found)
+    save(given.name or f"study_{given.what}", {"arguments": vars(given), "summary": found, "runs": runs})

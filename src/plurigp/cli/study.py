@@ -1,0 +1,81 @@
+"""`plurigp study`: from a table to a folder of subtypes, their robustness and what distinguishes them."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from plurigp.cli.errors import CommandError, about
+from plurigp.cli.report import REPORT, write_page
+from plurigp.cli.text import say, say_json, say_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from plurigp.study import StudyResult
+
+
+def run_study(
+    path: Path,
+    out: Path,
+    config: Path | None,
+    schema: Path | None,
+    exclude: list[str],
+    options: dict[str, Any],
+    n_jobs: int | None,
+    dask: str | None,
+    json: bool,
+) -> None:
+    """Read, settle, run or go on, and say what came of it; options given here win over the configuration file."""
+    if out.exists() and not out.is_dir():
+        raise CommandError(f"{out}: is a file; --out must name a folder.")
+    from plurigp.data import infer_schema, read_table
+    from plurigp.study import Study, read_config
+
+    settings = ({} if config is None else read_config(config)) | options
+    study = Study(out=out, n_jobs=n_jobs, dask=dask, verbose=not json, **settings)
+    frame = read_table(path)
+    with about(path):
+        study.schema = infer_schema(frame, schema).override(dict.fromkeys(exclude, "aside"))
+        result = study.fit(frame)
+    written = write_page(result, out / REPORT, out)
+    if json:
+        say_json({"study": str(out), "report": str(out / REPORT), **result.facts})
+    else:
+        show(result, out, written)
+
+
+def show(result: "StudyResult", out: Path, written: list[str]) -> None:
+    """The findings in a few lines and two tables."""
+    facts = result.facts
+    say(f"{facts['n_rows']} rows, {facts['n_columns']} columns, {facts['gap_share']:.0%} of cells are gaps")
+    say(f"latent dimensions: {facts['n_components']}")
+    say(verdict(facts))
+    if facts["n_subtypes"] > 1:
+        show_subtypes(result.subtypes)
+    for line in result.risks.to_dict("records"):
+        who = f"subtype {line['subtype']}" if line["subtype"] else "everybody"
+        say(f"risk by {line['time']:g}, {who}: {line['risk']:.1%} ({line['low']:.1%} to {line['high']:.1%})")
+    say(f"wrote {out}: result.json, assignments.csv, latent.csv, tables/ and model/")
+    for report in written:
+        say(report)
+
+
+def verdict(facts: dict[str, Any]) -> str:
+    """Whether there is structure, in one sentence."""
+    n, R = facts["n_subtypes"], facts["n_references"]
+    if facts["structured"] is None:
+        return f"{n} clusters; without structureless tables (n_references = 0) nothing can be said of their robustness"
+    if not facts["structured"]:
+        return f"no structure beyond what {R} structureless tables show as well (p = {facts['structure_p']:.3g})"
+    beyond = f"their half maps agree better than those of {R} structureless tables (p = {facts['structure_p']:.3g})"
+    return f"{n} subtypes, {facts['n_robust']} of them robust; {beyond}"
+
+
+def show_subtypes(subtypes: "pd.DataFrame") -> None:
+    """Size and robustness."""
+    head = ("subtype", "rows", "share", "consensus", "shuffled", "agreement", "structureless", "robust")
+    rows = [
+        (r.subtype, r.size_, f"{r.share:.1%}", f"{r.index_:.3f}", f"{r.permutation_threshold:.3f}",
+         f"{r.agreement:.3f}", f"{r.reference_threshold:.3f}", "yes" if r.robust else "no")
+        for r in subtypes.rename(columns={"size": "size_", "index": "index_"}).itertuples(index=False)
+    ]  # fmt: skip
+    say_table(head, rows, right=head[:-1])

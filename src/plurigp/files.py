@@ -1,0 +1,41 @@
+"""Files that are either whole or not there, and text that no spreadsheet runs as a formula."""
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FORMULA = re.compile(r"[=+\-@\t\r].", re.DOTALL)
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?%?")
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """A path beside the target to write to; it takes the target's place only if all went well."""
+    target = path.resolve()
+    part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        yield part
+        os.replace(part, target)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def without_formulas(frame: "pd.DataFrame") -> "pd.DataFrame":
+    """Text that a spreadsheet would run as a formula gets an apostrophe in front; numbers stay numbers."""
+    safe = frame.copy()
+    for place, kind in enumerate(frame.dtypes):
+        if not (hasattr(kind, "kind") and kind.kind in "biufcmM"):
+            safe.isetitem(place, frame.iloc[:, place].astype(object).map(_quoted).to_numpy())
+    return safe.rename(columns=_quoted)
+
+
+def _quoted(cell: object) -> object:
+    if isinstance(cell, str) and FORMULA.match(cell) and not NUMBER.fullmatch(cell):
+        return f"'{cell}"
+    return cell

@@ -1,0 +1,153 @@
+"""The report: one HTML file without network, whose scripts are allowed by their hashes alone."""
+
+import base64
+import hashlib
+import json
+import re
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+import plurigp
+from plurigp.files import whole_file
+from plurigp.report.figures import (
+    calibration_figure,
+    gaps_figure,
+    predictions_figure,
+    selection_figure,
+    training_figure,
+)
+from plurigp.report.map import MOST, map_figure
+from plurigp.report.subtype_figures import (
+    characteristics_figure,
+    consensus_figure,
+    null_figures,
+    number_figure,
+    sizes_figure,
+    survival_figure,
+)
+from plurigp.report.summary import summarise
+from plurigp.report.tables import page_tables
+from plurigp.report.theme import Figure
+from plurigp.report.words import counted, kind, number, p_is, percent, probability, shown
+from plurigp.study import StudyResult
+
+EMPTY_STYLE = ""  # plotly.js adds one empty style element and fills it by script
+FURTHER_STYLE = re.compile(r'getElementById\("([0-9a-f]{64})"\)')  # and others, unless an element has their name
+UNSAFE = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
+
+
+def render(result: StudyResult, title: str | None = None, cells: pd.DataFrame | None = None) -> str:
+    """The whole page; `cells` (the study's table) adds row numbers and a colour per column to the map."""
+    figures = {figure.name: figure for figure in report_figures(result, cells)}
+    css, own = (text_of(name) for name in ("report.css", "report.js"))
+    plotly = plotly_js()
+    return (
+        environment()
+        .get_template("report.html.j2")
+        .render(
+            title=shown(title or result.facts["title"] or "Subtypes in a table of patients", 200),
+            policy=policy((plotly, own), (css, EMPTY_STYLE)),
+            css=Markup(css),
+            scripts=[Markup(plotly), Markup(own)],
+            taken_names=FURTHER_STYLE.findall(plotly),
+            figures=figures,
+            json_of=lambda name: Markup(as_json(figures[name].plain())),
+            tables=page_tables(result),
+            summary=summarise(result),
+            facts=result.facts,
+            settings=settings(result.config),
+            settings_of=result.config,
+            seeds=result.seeds,
+            versions=result.versions,
+            made_by=plurigp.__version__,
+            n_subtypes=result.clusters.n_subtypes,
+            shown_points=min(MOST, result.facts["n_rows"]),
+            with_rows=cells is not None,
+            survival_test=result.survival_tests.to_dict("records"),
+        )
+    )
+
+
+def write_report(
+    result: StudyResult, path: str | Path, title: str | None = None, cells: pd.DataFrame | None = None
+) -> Path:
+    """Render and write; the same result gives the same bytes."""
+    page = render(result, title, cells)
+    with whole_file(Path(path)) as part:
+        part.write_text(page, encoding="utf-8")
+    return Path(path)
+
+
+def report_figures(result: StudyResult, cells: pd.DataFrame | None = None) -> list[Figure]:
+    """Every figure that the result has something for, in the order of the page."""
+    several = result.clusters.n_subtypes > 1
+    made = [
+        gaps_figure(result),
+        selection_figure(result),
+        map_figure(result, cells),
+        sizes_figure(result) if several else None,
+        number_figure(result),
+        consensus_figure(result) if several else None,
+        *null_figures(result),
+        characteristics_figure(result) if several else None,
+        survival_figure(result),
+        predictions_figure(result),
+        calibration_figure(result),
+        training_figure(result),
+    ]
+    return [figure for figure in made if figure is not None]
+
+
+def as_json(content: Any) -> str:
+    """JSON that no HTML parser reads as anything else."""
+    return json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False).translate(UNSAFE)
+
+
+def policy(scripts: tuple[str, ...], styles: tuple[str, ...]) -> str:
+    """The content-security policy: these scripts and style sheets by hash, pictures from memory, nothing else."""
+    return (
+        f"default-src 'none'; script-src {' '.join(map(source_hash, scripts))}; "
+        f"style-src {' '.join(map(source_hash, styles))}; style-src-attr 'unsafe-inline'; "
+        "img-src data: blob:; base-uri 'none'; form-action 'none'"
+    )
+
+
+def source_hash(source: str) -> str:
+    """As a policy names it."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()}'"
+
+
+def settings(config: dict[str, Any]) -> list[tuple[str, str]]:
+    """The exact configuration, name by name."""
+    return [(name, shown(json.dumps(value, ensure_ascii=False), 300)) for name, value in config.items()]
+
+
+@lru_cache(maxsize=1)
+def plotly_js() -> str:
+    """The plotting library as it comes with the installed package."""
+    from plotly.offline import get_plotlyjs
+
+    return str(get_plotlyjs()).replace("\r\n", "\n").replace("\r", "\n")
+
+
+@lru_cache(maxsize=1)
+def environment() -> Environment:
+    """Templates with every name escaped and no silent gaps."""
+    made = Environment(
+        loader=PackageLoader("plurigp.report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True,
+    )  # fmt: skip
+    made.filters.update(
+        counted=counted, kind=kind, number=number, percent=percent, probability=probability, p_is=p_is, shown=shown
+    )
+    return made
+
+
+def text_of(name: str) -> str:
+    """A file beside the templates."""
+    return (Path(__file__).parent / "templates" / name).read_text(encoding="utf-8")

@@ -1,0 +1,208 @@
+"""The tables of the page: cells as people read them, with a plain value beside each to sort by."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from plurigp.report.summary import confirmed, horizon
+from plurigp.report.words import SHARES, Number, kind, level, number, percent, probability, shown, signed
+from plurigp.study import StudyResult
+
+MOST_LINES = 400  # of one table on the page; the file has them all
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What is read and what is sorted by."""
+
+    text: str
+    sort: float | str
+
+
+@dataclass(frozen=True)
+class PageTable:
+    """A table with a caption; `groups` names the group of each line where the page offers a menu over them."""
+
+    name: str
+    caption: str
+    heads: Sequence[str]
+    rows: list[list[Cell]]
+    groups: list[int] = field(default_factory=list)
+    left_out: int = 0
+
+    def numeric(self) -> list[bool]:
+        """Which columns are numbers, set flush right and sorted as such."""
+        return [all(isinstance(row[place].sort, float) for row in self.rows) for place in range(len(self.heads))]
+
+
+def text(value: object, limit: int = 120) -> Cell:
+    """A name."""
+    line = shown(value, limit)
+    return Cell(line, line.casefold())
+
+
+def figure(value: Number, said: str) -> Cell:
+    """A number; one that is not known sorts below all others."""
+    return Cell(said, float(value) if math.isfinite(value) else -1e300)
+
+
+def page_tables(result: StudyResult) -> dict[str, PageTable]:
+    """Every table by name; empty ones are left out."""
+    made = (columns(result), subtypes(result), characteristics(result), missingness(result), predictions(result),
+            risks(result), clusterings(result), selection(result))  # fmt: skip
+    return {table.name: table for table in made if table.rows}
+
+
+def columns(result: StudyResult) -> PageTable:
+    """What every column was taken for."""
+    rows = [
+        [text(r["column"]), text(kind(r["kind"])), text(r["detail"]), figure(r["n_observed"], f"{r['n_observed']:,}"),
+         figure(r["gap_share"], percent(r["gap_share"])), text(r["reason"], 200)]
+        for r in _records(result.columns)
+    ]  # fmt: skip
+    heads = ("Column", "Taken for", "Values", "Patients with a value", "Gaps", "Why")
+    return _cut(PageTable("columns", "Every column, what it was taken for, and how much of it is there.", heads, rows))
+
+
+def subtypes(result: StudyResult) -> PageTable:
+    """Size and robustness."""
+    rows = [
+        [
+            figure(r["subtype"], f"{r['subtype']:.0f}"),
+            figure(r["size"], f"{r['size']:,}"),
+            figure(r["share"], percent(r["share"])),
+            figure(r["certainty"], percent(r["certainty"])),
+            figure(r["index"], number(r["index"], 2)),
+            figure(r["permutation_p"], probability(r["permutation_p"])),
+            figure(r["agreement"], number(r["agreement"], 2)),
+            figure(r["reference_p"], probability(r["reference_p"])),
+            text("yes" if r["robust"] else "no"),
+        ]
+        for r in _records(result.subtypes)
+    ]
+    heads = ("Subtype", "Patients", "Share", "Certainty", "Consensus index", "p, shuffled labels",
+             "Agreement of halves", "p, structureless", "Robust")  # fmt: skip
+    return PageTable("subtypes", "The subtypes and how robust each is.", heads, rows)
+
+
+def characteristics(result: StudyResult) -> PageTable:
+    """Every subtype against the rest, largest differences first, with the test on held-back patients."""
+    table = confirmed(result.characteristics)
+    table = table.reindex(table["effect"].abs().sort_values(ascending=False, kind="stable").index)
+    rows = [
+        [
+            figure(r["subtype"], f"{r['subtype']:.0f}"),
+            text(r["column"]),
+            text(r["level"]),
+            figure(r["inside"], level(r["inside"], r["kind"])),
+            figure(r["outside"], level(r["outside"], r["kind"])),
+            figure(r["effect"], signed(r["effect"])),
+            Cell(_estimate(r), r["measure"]),
+            figure(r["tested_q"] if np.isfinite(r["tested_q"]) else 2.0, _confirmed(r["tested_q"])),
+        ]
+        for r in _records(table)
+    ]
+    heads = ("Subtype", "Column", "Level", "In it", "Others", "Standardised difference", "Estimate (95% interval)",
+             "q when tested")  # fmt: skip
+    caption = "What distinguishes each subtype from the other patients."
+    return _cut(PageTable("characteristics", caption, heads, rows, [int(r["subtype"]) for r in _records(table)]))
+
+
+def _estimate(line: dict[str, Any]) -> str:
+    """The effect in its own units with its interval; logarithms as ratios."""
+    parts = [line["estimate"], line["low"], line["high"]]
+    name = "difference"
+    if line["measure"].startswith("log "):
+        name = {"log odds ratio": "odds ratio", "log rate ratio": "rate ratio"}.get(line["measure"], "ratio")
+        with np.errstate(over="ignore"):
+            parts = [float(np.exp(v)) for v in parts]
+    middle, low, high = (number(v, 2 if line["kind"] in SHARES else 3) for v in parts)
+    return f"{name} {middle} ({low} to {high})"
+
+
+def _confirmed(q: float) -> str:
+    return probability(q) if math.isfinite(q) else "not confirmed"
+
+
+def missingness(result: StudyResult) -> PageTable:
+    """Where gaps differ by subtype."""
+    table = result.missingness
+    if len(table):
+        table = table[table["q"] <= 0.05].sort_values("q", kind="stable")
+    rows = [
+        [figure(r["subtype"], f"{r['subtype']:.0f}"), text(r["column"]), figure(r["inside"], percent(r["inside"])),
+         figure(r["outside"], percent(r["outside"])), figure(r["q"], probability(r["q"]))]
+        for r in _records(table)
+    ]  # fmt: skip
+    heads = ("Subtype", "Column", "Gaps in it", "Gaps in the others", "q")
+    return _cut(PageTable("missingness", "Columns with more or fewer gaps in a subtype.", heads, rows))
+
+
+def predictions(result: StudyResult) -> PageTable:
+    """Held-out prediction by column."""
+    table = result.predictions.sort_values("gain", ascending=False, kind="stable")
+    rows = [
+        [text(r["column"]), text(kind(r["kind"])), figure(r["cells"], f"{r['cells']:,.0f}"),
+         figure(r["gain"], signed(r["gain"], 3)), figure(r["se"], number(r["se"], 2))]
+        for r in _records(table)
+    ]  # fmt: skip
+    heads = ("Column", "Kind", "Hidden cells", "Gain (nats per cell)", "Standard error")
+    return _cut(PageTable("predictions", "How well each column is predicted from the others.", heads, rows))
+
+
+def risks(result: StudyResult) -> PageTable:
+    """Risk by subtype, a column per horizon."""
+    times = sorted(set(result.risks["time"]))
+    found = {(r["subtype"], r["time"]): r for r in _records(result.risks)}
+    rows = [
+        [text(f"Subtype {k:.0f}" if k else "everybody"), *(_risk(found.get((k, time))) for time in times)]
+        for k in dict.fromkeys(result.risks["subtype"])
+    ]
+    heads = ("Patients", *(f"within {horizon(result.facts, time)}" for time in times))
+    return PageTable("risks", "Risk of the outcome by subtype, with 95% intervals.", heads, rows)
+
+
+def _risk(line: dict[str, Any] | None) -> Cell:
+    if line is None:
+        return figure(math.nan, "–")
+    low, risk, high = (percent(line[name], 1) for name in ("low", "risk", "high"))
+    return figure(line["risk"], f"{risk} ({low} to {high})")
+
+
+def clusterings(result: StudyResult) -> PageTable:
+    """Stability by number of groups."""
+    rows = [
+        [figure(r["n_clusters"], f"{r['n_clusters']:.0f}"), figure(r["stability"], number(r["stability"], 2)),
+         figure(r["reference_mean"], number(r["reference_mean"], 2)), figure(r["gain"], signed(r["gain"])),
+         text("yes" if r["chosen"] else "no")]
+        for r in _records(result.clusterings)
+    ]  # fmt: skip
+    heads = ("Groups", "Stability", "Structureless mean", "Gain", "Chosen")
+    return PageTable("clusterings", "Stability by number of groups.", heads, rows)
+
+
+def selection(result: StudyResult) -> PageTable:
+    """Held-out score by number of dimensions."""
+    rows = [
+        [figure(r["n_components"], f"{r['n_components']:.0f}"), figure(r["score"], signed(r["score"], 3)),
+         figure(r["gap"], number(r["gap"], 2)), figure(r["gap_se"], number(r["gap_se"], 2)),
+         text("yes" if r["chosen"] else "no")]
+        for r in _records(result.selection)
+    ]  # fmt: skip
+    heads = ("Dimensions", "Score (nats per hidden cell)", "Behind the best", "Standard error of that", "Chosen")
+    return PageTable("selection", "Prediction of hidden cells by number of dimensions.", heads, rows)
+
+
+def _records(frame: pd.DataFrame) -> Iterable[dict[str, Any]]:
+    return frame.to_dict("records")  # type: ignore[return-value]
+
+
+def _cut(table: PageTable) -> PageTable:
+    """At most so many lines."""
+    most = MOST_LINES
+    kept, groups = table.rows[:most], table.groups[:most]
+    return PageTable(table.name, table.caption, table.heads, kept, groups, len(table.rows) - len(kept))

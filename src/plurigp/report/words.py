@@ -1,0 +1,111 @@
+"""Numbers and names in words for people; every name comes from somebody's table and is treated as hostile text."""
+
+import math
+from html import escape
+
+Number = float | int
+
+KINDS = {
+    "gaussian": "number",
+    "gaussian_hetero": "number of uneven spread",
+    "student_t": "number with outliers",
+    "lognormal": "positive number",
+    "gamma": "positive number",
+    "bernoulli": "yes/no",
+    "binomial": "so many out of",
+    "beta": "proportion",
+    "poisson": "count",
+    "negative_binomial": "count",
+    "zero_inflated_poisson": "count with many zeros",
+    "categorical": "category",
+    "ordinal": "ordered category",
+    "aside": "not used",
+}
+SHARES = ("bernoulli", "categorical")
+LONGEST = 120
+FEW = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+
+
+def shown(text: object, limit: int = LONGEST) -> str:
+    """The text in one line: control characters, line breaks and direction marks as escapes, cut where too long."""
+    line = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(text))
+    return line if len(line) <= limit else f"{line[: limit - 1]}…"
+
+
+def drawn(text: object, limit: int = 60) -> str:
+    """The same for a figure, where the plotting library would read tags and $formulas$."""
+    return escape(shown(text, limit), quote=False).replace("$", "&#36;")
+
+
+def kind(name: str) -> str:
+    """What a column's kind is called outside the code."""
+    return KINDS.get(name, shown(name))
+
+
+def few(n: int) -> str:
+    """Small counts as words."""
+    return FEW[n] if 0 <= n < len(FEW) else f"{n:,}"
+
+
+def counted(n: int, one: str, many: str | None = None) -> str:
+    """`3 columns`, `1 column`."""
+    return f"{n:,} {one if n == 1 else many or one + 's'}"
+
+
+def percent(share: Number, digits: int | None = None) -> str:
+    """Whole percents, tenths below ten percent where they matter."""
+    if not math.isfinite(share):
+        return "–"
+    if digits is None:
+        digits = 1 if 0 < min(share, 1 - share) < 0.01 else 0
+    return f"{100 * share:.{digits}f}%"
+
+
+def number(value: Number, digits: int = 3) -> str:
+    """So many significant digits, with thousands apart; no exponent unless it is needed."""
+    if not math.isfinite(value):
+        return "–"
+    if value == 0:
+        return "0"
+    size = math.floor(math.log10(abs(value)))
+    if not -4 <= size <= 8:
+        return f"{value:.{digits - 1}e}"
+    text = f"{value:,.{max(0, digits - 1 - size)}f}"
+    return (text.rstrip("0").rstrip(".") if "." in text else text).replace("-", "−")
+
+
+def signed(value: Number, digits: int = 2) -> str:
+    """A difference with its sign and so many decimals."""
+    if not math.isfinite(value):
+        return "–"
+    text = f"{value:+.{digits}f}"
+    return text.replace("-", "−") if text.strip("+-0.") else text[1:]
+
+
+def probability(p: Number) -> str:
+    """A p-value as journals print it."""
+    if not math.isfinite(p):
+        return "–"
+    return "< 0.001" if p < 0.001 else f"{p:.3f}" if p < 0.1 else f"{p:.2f}"
+
+
+def p_is(p: Number, letter: str = "p") -> str:
+    """`p = 0.02` or `p < 0.001`."""
+    text = probability(p)
+    return f"{letter} {text}" if text.startswith("<") else f"{letter} = {text}"
+
+
+def level(value: Number, kind_of_column: str) -> str:
+    """A mean in the column's own units, or a share of patients."""
+    return percent(value) if kind_of_column in SHARES else number(value)
+
+
+def trait(column: str, of_level: str) -> str:
+    """A column, with the level it is about where it has one."""
+    name = shown(column, 60)
+    return name if not of_level or of_level.lower() in ("true", "yes", "1") else f"{name}: {shown(of_level, 40)}"
+
+
+def listed(parts: list[str]) -> str:
+    """`a, b and c`."""
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

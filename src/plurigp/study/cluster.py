@@ -1,0 +1,153 @@
+"""Clusters of the latent means: Gaussian mixtures, outliers, and the number of clusters that two half maps agree on."""
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from scipy.optimize import linear_sum_assignment
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
+from threadpoolctl import threadpool_limits
+
+from plurigp.study.mixture import Mixture, memberships
+
+RIDGE = 1e-3  # added to the variances, in units of the prior's: no cluster is a point
+HALF_INITS = 3  # initialisations of a half map's mixture
+TOO_SMALL = 0.5  # a half map's cluster below this part of the outlier share agrees with nothing
+
+
+def paper_mixture(x: np.ndarray, max_clusters: int, n_init: int, outlier_share: float, seed: int) -> Mixture:
+    """The paper's rule: Bayesian mixture, best lower bound of n_init, clusters under the share are outliers."""
+    fitted = BayesianGaussianMixture(
+        n_components=min(max_clusters, len(x)), n_init=n_init, max_iter=500, random_state=seed, reg_covar=RIDGE
+    )
+    return _by_size(_quietly(fitted, x), x, outlier_share)
+
+
+def fixed_mixture(x: np.ndarray, K: int, covariance: str, n_init: int, outlier_share: float, seed: int) -> Mixture:
+    """A mixture of exactly K components, subtypes numbered by size; those under the share are outliers."""
+    fitted = GaussianMixture(
+        K, covariance_type=covariance, n_init=n_init, max_iter=500, random_state=seed, reg_covar=RIDGE
+    )
+    return _by_size(_quietly(fitted, x), x, outlier_share)
+
+
+def _quietly(mixture: GaussianMixture | BayesianGaussianMixture, x: np.ndarray) -> Mixture:
+    """Fit on one thread, so that sums have one order; a run that needs more iterations is good enough."""
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        mixture.fit(np.asarray(x, float))
+    C = len(mixture.weights_)
+    covariances = np.broadcast_to(mixture.covariances_, (C, *mixture.covariances_.shape[-2:]))
+    return Mixture(mixture.weights_, mixture.means_, np.array(covariances), np.arange(1, C + 1))
+
+
+def _by_size(mixture: Mixture, x: np.ndarray, outlier_share: float) -> Mixture:
+    """Subtypes 1 … K by the number of rows; a component with too few is an outlier (0), the largest never."""
+    own, _ = memberships(mixture, np.asarray(x, float))
+    counts = np.bincount(own - 1, minlength=len(mixture.weights))
+    order = np.argsort(-counts, kind="stable")
+    kept = [c for c in order if counts[c] >= outlier_share * len(x) or c == order[0]]
+    subtype = np.zeros(len(counts), int)
+    subtype[kept] = np.arange(1, len(kept) + 1)
+    return Mixture(mixture.weights, mixture.means, mixture.covariances, subtype)
+
+
+# --- the number of clusters ---
+
+
+@dataclass(frozen=True, eq=False)
+class HalfMap:
+    """A map learned from some rows: the latent means of all rows [N Q], and which rows it learned from."""
+
+    mean: np.ndarray
+    rows: np.ndarray
+
+
+def half_labels(half: HalfMap, K: int, covariance: str, seed: int) -> np.ndarray:
+    """Component 0 … K−1 of every row [N]; the mixture is fitted to the rows that the map was learned from."""
+    fitted = fixed_mixture(half.mean[half.rows], K, covariance, HALF_INITS, 0.0, seed)
+    return memberships(fitted, half.mean)[0] - 1
+
+
+def agreement(first: np.ndarray, second: np.ndarray, K: int, least: float) -> np.ndarray:
+    """For each cluster of two labellings [2 K], the share of its pairs that the other keeps together.
+
+    1 is perfect; a cut at random gives 1/K. A cluster with less than the share `least` of the rows gets 0.
+    """
+    counts = contingency(first, second, K)
+    both = []
+    for table in (counts, counts.T):
+        n = table.sum(1)
+        pairs = np.maximum(n * (n - 1), 1)
+        kept = (table * (table - 1)).sum(1) / pairs
+        both.append(np.where(n >= max(2, least * len(first)), kept, 0.0))
+    return np.stack(both)
+
+
+def contingency(first: np.ndarray, second: np.ndarray, K: int) -> np.ndarray:
+    """How many rows [K K] are in cluster k of the first and l of the second labelling."""
+    counts = np.zeros((K, K))
+    np.add.at(counts, (first, second), 1.0)
+    return counts
+
+
+def matched(reference: np.ndarray, other: np.ndarray, K: int) -> np.ndarray:
+    """For each cluster of `reference` [K] the cluster of `other` that shares most rows with it, one to one."""
+    return linear_sum_assignment(-contingency(reference, other, K))[1]
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """Agreement of half maps by number of clusters 2, 3, …, against the structureless reference."""
+
+    n_clusters: np.ndarray  # [k]
+    stability: np.ndarray  # [k] smallest agreement of a cluster, averaged over pairs of half maps
+    reference: np.ndarray  # [R k] the same of each structureless table
+    level: float
+
+    @property
+    def expected(self) -> np.ndarray:
+        """[k] mean over the structureless tables and this one; without any, what a cut at random gives."""
+        if not len(self.reference):
+            return 1.0 / self.n_clusters
+        return np.vstack([self.reference, self.stability]).mean(0)
+
+    @property
+    def p(self) -> float:
+        """Monte Carlo p-value of the largest gain over all numbers of clusters; NaN without a reference."""
+        if not len(self.reference):
+            return float("nan")
+        gains = (self.reference - self.expected).max(1)
+        return float((1 + (gains >= (self.stability - self.expected).max()).sum()) / (1 + len(gains)))
+
+    @property
+    def structured(self) -> bool | None:
+        """Whether any number of clusters agrees better than structureless tables do; None without a reference."""
+        return bool(self.p <= self.level + 1e-12) if len(self.reference) else None
+
+    @property
+    def chosen(self) -> int:
+        """The number of clusters with the largest gain; one where there is no structure."""
+        if self.structured is False:
+            return 1
+        return int(self.n_clusters[np.argmax(self.stability - self.expected)])
+
+    def frame(self, chosen: int) -> pd.DataFrame:
+        """One line per number of clusters."""
+        R = len(self.reference)
+        none = np.full(len(self.n_clusters), np.nan)
+        p = (1 + (self.reference >= self.stability).sum(0)) / (1 + R) if R else none
+        return pd.DataFrame(
+            {
+                "n_clusters": self.n_clusters,
+                "stability": self.stability,
+                "reference_mean": self.reference.mean(0) if R else none,
+                "reference_sd": self.reference.std(0, ddof=1) if R > 1 else none,
+                "threshold": np.quantile(self.reference, 1 - self.level, axis=0) if R else none,
+                "gain": self.stability - self.expected,
+                "p": p,
+                "chosen": self.n_clusters == chosen,
+            }
+        )

@@ -1,0 +1,45 @@
+"""A Gaussian mixture as plain arrays: who belongs where, with the uncertainty of a position counted in."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import solve_triangular
+from scipy.special import logsumexp
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """C Gaussian components in Q dimensions; `subtype` says which subtype a component is, 0 for outliers."""
+
+    weights: np.ndarray  # [C]
+    means: np.ndarray  # [C Q]
+    covariances: np.ndarray  # [C Q Q]
+    subtype: np.ndarray  # [C] int
+
+
+def responsibilities(mixture: Mixture, mean: np.ndarray, sd: np.ndarray | None = None) -> np.ndarray:
+    """p(component | position) [N C]; with sd, the density of N(mean, sd²) averaged over the component."""
+    log_p = np.empty((len(mean), len(mixture.weights)))
+    for c, (centre, covariance) in enumerate(zip(mixture.means, mixture.covariances, strict=True)):
+        log_p[:, c] = np.log(mixture.weights[c]) + _log_normal(mean - centre, covariance, sd)
+    return np.exp(log_p - logsumexp(log_p, axis=1, keepdims=True))
+
+
+def memberships(mixture: Mixture, mean: np.ndarray, sd: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Subtype [N] (0 = an outlier's component is the likeliest) and probability per subtype [N K]."""
+    of_component = responsibilities(mixture, mean, sd)
+    K = int(mixture.subtype.max())
+    probability = np.stack([of_component[:, mixture.subtype == k].sum(1) for k in range(1, K + 1)], axis=1)
+    return mixture.subtype[of_component.argmax(1)], probability
+
+
+def _log_normal(delta: np.ndarray, covariance: np.ndarray, sd: np.ndarray | None) -> np.ndarray:
+    """log N(delta; 0, covariance + diag(sd²)) [N]."""
+    if sd is None:
+        L = np.linalg.cholesky(covariance)
+        u = solve_triangular(L, delta.T, lower=True).T
+        return -0.5 * (u**2).sum(1) - np.log(np.diag(L)).sum() - 0.5 * delta.shape[1] * np.log(2 * np.pi)
+    wide = np.linalg.cholesky(covariance + np.eye(delta.shape[1]) * (sd**2)[:, None, :])  # [N Q Q]
+    u = np.linalg.solve(wide, delta[..., None])[..., 0]
+    log_det = np.log(np.diagonal(wide, axis1=1, axis2=2)).sum(1)
+    return -0.5 * (u**2).sum(1) - log_det - 0.5 * delta.shape[1] * np.log(2 * np.pi)

@@ -1,0 +1,60 @@
+"""What the indices would be without structure: shuffled labels (the paper's), and structureless tables."""
+
+import numpy as np
+import pandas as pd
+
+from plurigp.estimator import PluriGP
+from plurigp.predict import draw_rows
+from plurigp.study.consensus import pair_consensus, random_pairs
+
+
+def permuted_by_matrix(
+    matrix: np.ndarray, cluster: np.ndarray, K: int, n_draws: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Consensus index of every cluster [R K] with the labels of the rows shuffled."""
+    known = np.isfinite(matrix) & ~np.eye(len(matrix), dtype=bool)
+    values, counts = np.where(known, matrix, 0).astype(np.float32), known.astype(np.float32)
+    complete = bool(known.sum() == len(matrix) * (len(matrix) - 1))
+    draws = np.empty((n_draws, K))
+    for r in range(n_draws):
+        one_hot = (rng.permutation(cluster)[:, None] == np.arange(1, K + 1)).astype(np.float32)
+        n = one_hot.sum(0)
+        pairs = n * (n - 1) if complete else np.einsum("nk,nk->k", counts @ one_hot, one_hot)
+        draws[r] = np.einsum("nk,nk->k", values @ one_hot, one_hot, dtype=np.float64) / np.maximum(pairs, 1)
+    return draws
+
+
+def permuted_by_pairs(
+    labels: np.ndarray, cluster: np.ndarray, K: int, n_draws: int, n_pairs: int, rng: np.random.Generator
+) -> np.ndarray:
+    """The same from random pairs of a large table; the sampling of pairs widens the null a little."""
+    i, j = random_pairs(len(cluster), n_pairs, rng)
+    values = pair_consensus(labels, i, j)
+    i, j, values = i[np.isfinite(values)], j[np.isfinite(values)], values[np.isfinite(values)]
+    draws = np.empty((n_draws, K))
+    for r in range(n_draws):
+        shuffled = rng.permutation(cluster)
+        same = np.where(shuffled[i] == shuffled[j], shuffled[i], 0)
+        total, n = np.bincount(same, values, K + 1)[1:], np.bincount(same, minlength=K + 1)[1:]
+        draws[r] = total / np.maximum(n, 1)
+    return draws
+
+
+def threshold(draws: np.ndarray, level: float) -> np.ndarray:
+    """The paper's confidence threshold of each cluster [K]: the 1 − level/K quantile (Bonferroni)."""
+    return np.quantile(draws, 1 - level / draws.shape[1], axis=0) if len(draws) else np.full(draws.shape[1], np.nan)
+
+
+def p_values(draws: np.ndarray, index: np.ndarray) -> np.ndarray:
+    """Monte Carlo p-values [K]: (1 + draws at least as large) / (1 + draws)."""
+    if not len(draws):
+        return np.full(len(index), np.nan)
+    return (1 + (draws >= index).sum(0)) / (1 + len(draws))
+
+
+def structureless_table(model: PluriGP, frame: pd.DataFrame, seed: int) -> pd.DataFrame:
+    """A table drawn from the model with x ~ N(0, I): the same columns, companions and gaps, but no clusters."""
+    table = model.coder_.table(frame)
+    drawn = model.coder_.frame(draw_rows(model._ready(), table, seed), frame.index)
+    used = {column.name: drawn[column.name].mask(~table.seen[:, d]) for d, column in enumerate(table.schema.columns)}
+    return pd.DataFrame({name: used.get(name, frame[name]) for name in frame.columns}, index=frame.index)

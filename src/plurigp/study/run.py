@@ -1,0 +1,119 @@
+"""The study from end to end, in a folder: every finished fit is kept, so a study that was stopped goes on."""
+
+import hashlib
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+import plurigp
+from plurigp.data import Coder, Schema, infer_schema, to_frame
+from plurigp.files import whole_file
+from plurigp.study.config import StudyConfig, config_toml
+from plurigp.study.judge import judge
+from plurigp.study.learn import amount_of_work, learn
+from plurigp.study.pool import Pool, available_cores
+from plurigp.study.progress import Progress
+from plurigp.study.result import MODEL, StudyResult
+from plurigp.study.store import plain, read_json, write_json
+from plurigp.study.survival import read_outcome
+from plurigp.types import DataError
+
+FITS, STARTED, CONFIG, SCHEMA = "fits", "study.json", "study.toml", "schema.toml"
+MIN_ROWS = 60
+
+
+class Study:
+    """From a table to subtypes one can defend: `Study(n_refits=30).fit(table)` is a StudyResult.
+
+    Parameters
+    ----------
+    schema : as for PluriGP; None infers every column's kind.
+    out : a folder for the results and every finished fit; a study that was stopped goes on from there. None keeps
+        nothing on disk.
+    n_jobs : worker processes of one thread each; None takes all cores; 0 runs the fits in this process.
+    dask : the address of a Dask scheduler to run the fits on instead.
+    verbose : show progress when standard error is a terminal.
+    settings : the fields of StudyConfig.
+    """
+
+    def __init__(
+        self,
+        *,
+        schema: Any = None,
+        out: str | Path | None = None,
+        n_jobs: int | None = None,
+        dask: str | None = None,
+        verbose: bool = False,
+        **settings: Any,
+    ) -> None:
+        self.config = StudyConfig.from_dict(settings)
+        self.schema, self.out, self.n_jobs, self.dask, self.verbose = schema, out, n_jobs, dask, verbose
+
+    def fit(self, table: Any) -> StudyResult:
+        """Run, or go on with, the study of this table."""
+        frame = to_frame(table).reset_index(drop=True)
+        schema = settled_schema(frame, self.schema, self.config)
+        if self.out is not None:
+            return self._run(frame, schema, Path(self.out))
+        with tempfile.TemporaryDirectory() as folder:
+            return self._run(frame, schema, Path(folder) / "run").detached()
+
+    def _run(self, frame: pd.DataFrame, schema: Schema, out: Path) -> StudyResult:
+        """Everything into the folder; the result is the one that `load_study(out)` opens."""
+        config, jobs = self.config, available_cores() if self.n_jobs is None else self.n_jobs
+        start(out, frame, schema, config)
+        with Progress(*amount_of_work(len(frame), config), bool(self.verbose)) as progress:
+            pool = Pool(out / FITS, schema, config, jobs, self.dask, progress)
+            maps = learn(pool, frame, config)
+            progress.say("all fits done; comparing and describing …")
+            copy_files(pool.model_folder(maps.best), out / MODEL)
+            result = judge(pool, maps, frame, schema, config, out)
+            result.save(out)
+        return result
+
+
+def settled_schema(frame: pd.DataFrame, given: Any, config: StudyConfig) -> Schema:
+    """Kinds and levels from the whole table, so that every refit knows all levels; outcomes are set aside."""
+    if len(frame) < MIN_ROWS:
+        raise DataError(f"{len(frame)} rows are too few for a study, which halves them; give at least {MIN_ROWS}.")
+    schema = infer_schema(frame, given)
+    if config.time is not None and config.event is not None:
+        read_outcome(frame, config.time, config.event)
+        outcome = {"kind": "aside", "reason": "an outcome, kept for judging subtypes"}
+        schema = schema.override(dict.fromkeys((config.time, config.event), outcome))
+    return Coder.fit(frame, schema).schema
+
+
+def start(out: Path, frame: pd.DataFrame, schema: Schema, config: StudyConfig) -> None:
+    """Say in the folder which study it holds; another study's folder is refused."""
+    text = frame[list(schema.names)].to_csv(index=False)
+    about = {
+        "plurigp": plurigp.__version__,
+        "settings": config.to_dict(),
+        "schema": schema.to_dict(),
+        "table": hashlib.sha256(text.encode()).hexdigest(),
+    }
+    if (out / STARTED).exists():
+        held = read_json(out / STARTED)
+        for part, now in about.items():
+            if held.get(part) != plain(now):
+                raise DataError(f"{out}: holds a study with another {part}; go on with the same, or name a new folder.")
+    elif out.exists() and any(not path.name.endswith(".part") for path in out.iterdir()):
+        raise DataError(f"{out}: holds other files and no study; name an empty or a new folder.")
+    out.mkdir(parents=True, exist_ok=True)
+    for unfinished in out.rglob(".*.part"):  # of a study that was stopped while writing
+        unfinished.unlink()
+    write_json(out / STARTED, about)
+    for name, content in ((CONFIG, config_toml(config)), (SCHEMA, schema.to_toml())):
+        with whole_file(out / name) as path:
+            path.write_text(content, encoding="utf-8")
+
+
+def copy_files(source: Path, target: Path) -> None:
+    """The files of a folder, each whole."""
+    target.mkdir(exist_ok=True)
+    for path in sorted(source.iterdir()):
+        with whole_file(target / path.name) as part:
+            part.write_bytes(path.read_bytes())

@@ -1,0 +1,110 @@
+"""Survival by subtype: Kaplan–Meier with log-log intervals, the log-rank test, risks at given times. Plain NumPy."""
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from plurigp.data.wording import at
+from plurigp.types import DataError
+
+STEPS = 100  # times at which a curve is read off: single event times are patients' own
+FEWEST = 5  # rows at risk below which a curve ends
+Z = float(stats.norm.ppf(0.975))
+SURVIVAL = ["subtype", "time", "at_risk", "survival", "low", "high"]
+RISKS = ["subtype", "time", "risk", "low", "high"]
+TESTS = ["test", "statistic", "degrees", "p"]
+
+
+def read_outcome(frame: pd.DataFrame, time: str, event: str) -> tuple[np.ndarray, np.ndarray]:
+    """Times [N] and events [N] as numbers, NaN where either is a gap; errors name the column and row."""
+    for name in (time, event):
+        if name not in frame.columns:
+            raise DataError(f"{at(name)} is to hold an outcome but is not in the table; correct the name.")
+    times = pd.to_numeric(frame[time], errors="coerce").astype("Float64").to_numpy(float, na_value=np.nan)
+    events = _as_events(frame[event], event)
+    bad = np.flatnonzero((times < 0) | (np.isnan(times) & frame[time].notna().to_numpy()))
+    if len(bad):
+        raise DataError(f"{at(time, int(bad[0]))}: a time must be a number of at least 0; correct it or leave a gap.")
+    gap = np.isnan(times) | np.isnan(events)
+    return np.where(gap, np.nan, times), np.where(gap, np.nan, events)
+
+
+def _as_events(column: pd.Series, name: str) -> np.ndarray:
+    text = column.astype("string").str.strip().str.lower()
+    events = text.map({"1": 1.0, "0": 0.0, "1.0": 1.0, "0.0": 0.0, "true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0})
+    bad = np.flatnonzero(events.isna() & column.notna())
+    if len(bad):
+        raise DataError(f"{at(name, int(bad[0]))}: an event is 0/1, true/false or yes/no; recode it or leave a gap.")
+    return events.to_numpy(float, na_value=np.nan)
+
+
+def kaplan_meier(time: np.ndarray, event: np.ndarray, at_times: np.ndarray) -> pd.DataFrame:
+    """Survival at given times with the log-log interval of Greenwood's variance, and the rows still at risk."""
+    moments = np.unique(time[event == 1])
+    at_risk = len(time) - np.searchsorted(np.sort(time), moments, side="left")
+    deaths = np.searchsorted(np.sort(time[event == 1]), moments, side="right")
+    deaths = np.diff(np.concatenate([[0], deaths]))
+    survival = np.cumprod(1 - deaths / at_risk)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        variance = np.cumsum(deaths / (at_risk * (at_risk - deaths)))
+        reach = Z * np.sqrt(variance) / np.abs(np.log(survival))
+        low, high = survival ** np.exp(reach), survival ** np.exp(-reach)
+    place = np.searchsorted(moments, at_times, side="right")
+    left = len(time) - np.searchsorted(np.sort(time), at_times, side="left")
+
+    def read(steps: np.ndarray) -> np.ndarray:
+        return np.concatenate([[1.0], np.nan_to_num(steps, nan=0.0)])[place]
+
+    return pd.DataFrame(
+        {"time": at_times, "at_risk": left, "survival": read(survival), "low": read(low), "high": read(high)}
+    )
+
+
+def log_rank(time: np.ndarray, event: np.ndarray, group: np.ndarray) -> tuple[float, int, float]:
+    """χ², degrees of freedom and p of the log-rank test over all groups."""
+    names = np.unique(group)
+    moments, deaths = np.unique(time[event == 1], return_counts=True)
+    n = len(time) - np.searchsorted(np.sort(time), moments, side="left")
+    observed, expected = np.zeros(len(names)), np.zeros(len(names))
+    at_risk = np.zeros((len(names), len(moments)))
+    for g, name in enumerate(names):
+        own = np.sort(time[group == name])
+        at_risk[g] = len(own) - np.searchsorted(own, moments, side="left")
+        observed[g] = event[group == name].sum()
+        expected[g] = (deaths * at_risk[g] / n).sum()
+    share = at_risk / n
+    spread = deaths * (n - deaths) / np.maximum(n - 1, 1)
+    covariance = np.diag((share * spread).sum(1)) - (share * spread) @ share.T
+    excess = (observed - expected)[:-1]
+    chi2 = float(excess @ np.linalg.pinv(covariance[:-1, :-1]) @ excess) if len(names) > 1 else float("nan")
+    return chi2, len(names) - 1, float(stats.chi2.sf(chi2, len(names) - 1)) if len(names) > 1 else float("nan")
+
+
+def survival_by_subtype(
+    time: np.ndarray, event: np.ndarray, subtype: np.ndarray, K: int, horizons: tuple[float, ...]
+) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+    """Curves (subtype 0 is everybody), risks at the horizons, and the log-rank test over subtypes."""
+    known = np.isfinite(time) & np.isfinite(event)
+    time, event, subtype = time[known], event[known], subtype[known]
+    curves, risks = [], []
+    for k in range(K + 1):
+        own = np.ones(len(time), dtype=bool) if k == 0 else subtype == k
+        if own.sum() >= FEWEST:
+            curve = kaplan_meier(time[own], event[own], _grid(time))
+            curves.append(curve[curve["at_risk"] >= FEWEST].assign(subtype=k)[SURVIVAL])
+            point = kaplan_meier(time[own], event[own], np.asarray(horizons, float))
+            risk = {"risk": 1 - point["survival"], "low": 1 - point["high"], "high": 1 - point["low"]}
+            risks.append(point.assign(subtype=k, **risk)[RISKS])
+    tests = pd.DataFrame(columns=TESTS)
+    if K > 1 and (subtype > 0).any():
+        chi2, degrees, p = log_rank(time[subtype > 0], event[subtype > 0], subtype[subtype > 0])
+        tests = pd.DataFrame({"test": ["log-rank"], "statistic": [chi2], "degrees": [degrees], "p": [p]})
+    return pd.concat(curves, ignore_index=True), pd.concat(risks, ignore_index=True), tests
+
+
+def _grid(time: np.ndarray) -> np.ndarray:
+    """Round times from 0 up to the latest."""
+    step = max(float(time.max()), 1e-9) / STEPS
+    unit = 10.0 ** np.floor(np.log10(step))
+    step = unit * next(m for m in (1.0, 2.0, 5.0, 10.0) if m * unit >= step * (1 - 1e-9))
+    return step * np.arange(int(np.floor(time.max() / step)) + 1)

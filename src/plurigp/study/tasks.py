@@ -1,0 +1,126 @@
+"""One fit of a study, wherever it runs: same task, same bytes, whatever ran before it or beside it."""
+
+import hashlib
+import os
+import tempfile
+import warnings
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from plurigp.data import Schema
+from plurigp.estimator import PluriGP
+from plurigp.heldout import hide_cells
+from plurigp.study.cluster import HalfMap, half_labels
+from plurigp.study.config import StudyConfig
+
+SELECT, MAP, REFIT, REFERENCE = "select", "map", "refit", "reference"
+TRACED = ("bound", "kl_x", "kl_u", "spread")
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """A map to learn from some rows of a table, and what to keep of it."""
+
+    name: str  # kind, then numbers: select-04-1, map-0, refit-07, reference-003-1
+    n_components: int
+    rows: np.ndarray  # the rows to learn from
+    table: int = -1  # the number of a structureless table, or −1 for the data
+    n_clusters: tuple[int, ...] = ()  # into how many clusters to cut it
+
+    @property
+    def kind(self) -> str:
+        return self.name.split("-")[0]
+
+    @property
+    def keeps_model(self) -> bool:
+        """Selection and map are asked again later, and so is the first half map: it defines the split test."""
+        return self.kind in (SELECT, MAP) or self.name == FIRST_REFIT
+
+
+FIRST_REFIT = "refit-000"
+
+
+@dataclass(frozen=True, eq=False)
+class Finished:
+    """What a task leaves: arrays, a few facts, and the files of its model where they are needed."""
+
+    arrays: dict[str, np.ndarray]
+    facts: dict[str, Any]
+    model: dict[str, bytes] = field(default_factory=dict)
+
+
+def seed_of(random_state: int, name: str) -> int:
+    """A seed that depends on the study's seed and the task's name alone."""
+    return int.from_bytes(hashlib.sha256(f"{random_state}/{name}".encode()).digest()[:4], "little") >> 1
+
+
+def run_task(task: Task, frame: pd.DataFrame, schema: Schema, config: StudyConfig, one_thread: bool) -> Finished:
+    """Learn, answer and forget. On one thread, so that sums have one order on every machine and in every process."""
+    if one_thread:
+        os.environ["NPROC"] = "1"  # read when JAX starts, which in a fresh process is below
+    seed = seed_of(config.random_state, task.name)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = _fit(task, frame, schema, config, seed)
+    notes = sorted({str(w.message) for w in caught if w.category is RuntimeWarning})
+    arrays: dict[str, np.ndarray] = {f"trace.{name}": model.history_[name].to_numpy(float) for name in TRACED}
+    facts = {"bound": model.elbo_, "epochs": model.n_iter_, "stopped": model.stopped_, "seed": seed, "notes": notes}
+    if task.kind == SELECT:
+        arrays |= _hidden_scores(model, frame, task.rows, config)
+    elif task.kind == MAP:
+        arrays["mean"], arrays["sd"] = model.transform(frame, return_std=True)
+    else:
+        half = HalfMap(model.transform(frame), task.rows)
+        labels = [half_labels(half, K, config.covariance, seed) for K in task.n_clusters]
+        arrays |= {"labels": np.array(labels, np.int8).reshape(len(labels), len(frame)), "rows": task.rows}
+    return Finished(arrays, facts, _files(model) if task.keeps_model else {})
+
+
+def _fit(task: Task, frame: pd.DataFrame, schema: Schema, config: StudyConfig, seed: int) -> PluriGP:
+    n = len(task.rows)
+    n_batches = -(-n // config.batch_size)
+    return PluriGP(
+        task.n_components,
+        schema=schema,
+        max_epochs=config.max_epochs,
+        batch_size=-(-n // n_batches),
+        random_state=seed,
+        **config.model,
+    ).fit(frame.iloc[task.rows].reset_index(drop=True))
+
+
+def held_out(
+    frame: pd.DataFrame, schema: Schema, rows: np.ndarray, config: StudyConfig
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The test rows with a share of their cells hidden, and complete; the same for every fit of a study."""
+    test = np.setdiff1d(_selection_rows(len(frame), config), rows)
+    truth = frame.iloc[test].reset_index(drop=True)
+    return hide_cells(truth, schema, config.hidden_share, seed_of(config.random_state, "hidden")), truth
+
+
+def training_rows(n_rows: int, config: StudyConfig) -> np.ndarray:
+    """The rows from which the maps to choose between are learned."""
+    rows = _selection_rows(n_rows, config)
+    return np.sort(rows[: max(2, round(len(rows) * (1 - config.test_share)))])
+
+
+def _selection_rows(n_rows: int, config: StudyConfig) -> np.ndarray:
+    shuffled = np.random.default_rng(seed_of(config.random_state, "test")).permutation(n_rows)
+    return shuffled[: config.selection_rows]
+
+
+def _hidden_scores(model: PluriGP, frame: pd.DataFrame, rows: np.ndarray, config: StudyConfig) -> dict[str, np.ndarray]:
+    """Sum of the log densities of a test row's hidden cells and their number; nothing of the cells themselves."""
+    shown, truth = held_out(frame, model.schema_, rows, config)
+    cells = model.score_cells(shown, truth).to_numpy()
+    return {"row_score": np.nansum(cells, axis=1), "row_cells": np.isfinite(cells).sum(1).astype(float)}
+
+
+def _files(model: PluriGP) -> dict[str, bytes]:
+    with tempfile.TemporaryDirectory() as folder:
+        model.save(Path(folder) / "model")
+        return {path.name: path.read_bytes() for path in sorted((Path(folder) / "model").iterdir())}

@@ -1,0 +1,86 @@
+import json
+
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from plurigp.cli.app import app
+
+run = CliRunner().invoke
+QUICK = """
+n_components = [2]
+n_restarts = 1
+max_epochs = 3
+n_refits = 2
+n_references = 1
+n_permutations = 20
+max_subtypes = 3
+mixture_inits = 1
+max_clusters = 4
+"""
+
+
+@pytest.fixture
+def patients(tmp_path, rng, monkeypatch):
+    """A table of five lab values and a quick configuration on disk; no browser to draw figures with."""
+    monkeypatch.setenv("PLURIGP_BROWSER", "none")
+    values = rng.normal(size=(80, 1)) + rng.normal(size=(80, 5))
+    frame = pd.DataFrame(values, columns=["albumin", "sodium", "urea", "ph", "glucose"])
+    frame.mask(rng.random(frame.shape) < 0.1).to_csv(tmp_path / "patients.csv", index=False)
+    (tmp_path / "study.toml").write_text(QUICK)
+    return tmp_path
+
+
+def table(folder):
+    return folder / "patients.csv"
+
+
+def study(folder, *options):
+    return run(app, ["study", str(table(folder)), "--out", str(folder / "run"), "--jobs", "0", *options])
+
+
+def test_a_study_and_going_on(patients):
+    options = ("--config", str(patients / "study.toml"), "--subtypes", "2", "--seed", "3")
+    first = study(patients, *options)
+    assert first.exit_code == 0, first.output
+    assert "latent dimensions: 2" in first.stdout
+    assert "agreement" in first.stdout
+    again = study(patients, *options, "--json")
+    assert again.exit_code == 0, again.output
+    facts = json.loads(again.stdout)
+    assert facts["n_subtypes"] == 2
+    assert (patients / "run" / "assignments.csv").exists()
+    assert f"wrote {patients / 'run' / 'report.html'}" in first.stdout
+    shown = run(
+        app, ["report", str(patients / "run"), "--title", "<b>Ours</b>", "--include-rows", str(table(patients))]
+    )
+    assert shown.exit_code == 0, shown.output
+    page = (patients / "run" / "report.html").read_text(encoding="utf-8")
+    assert "<h1>&lt;b&gt;Ours&lt;/b&gt;</h1>" in page
+    assert '"label":"albumin"' in page
+    other = study(patients, *options, "--refits", "4")
+    assert other.exit_code == 1
+    assert "another settings" in other.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--time", "days"), "time and event go together"),
+        (("--refits", "3"), "must be even"),
+        (("--time", "days", "--event", "died"), "column 'days' is to hold an outcome"),
+        (("--exclude", "albumen"), "Did you mean 'albumin'"),
+        (("--config", "nowhere.toml"), "nowhere.toml: cannot be read"),
+    ],
+)
+def test_bad_requests_are_one_line(patients, options, message):
+    result = study(patients, *options)
+    assert result.exit_code == 1
+    assert message in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert not (patients / "run").exists()
+
+
+def test_out_may_not_be_a_file(patients):
+    (patients / "run").write_text("")
+    assert "is a file" in study(patients).stderr

@@ -1,0 +1,124 @@
+import json
+import re
+from dataclasses import replace
+from html import unescape
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from plurigp.report import render, report_figures, studied_cells, write_report
+from plurigp.report.page import as_json, plotly_js, source_hash
+from plurigp.types import DataError
+
+NAMES = {"gaps", "selection", "map", "sizes", "number", "consensus", "shuffled", "structureless", "characteristics",
+         "survival", "predictions", "calibration", "training"}  # fmt: skip
+
+
+def data_of(page):
+    """The figures embedded in a page, by name."""
+    found = re.findall(r'<script type="application/json" id="figure-(\w+)">(.*?)</script>', page, re.DOTALL)
+    return {name: json.loads(text) for name, text in found}
+
+
+def without_scripts(page):
+    return re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL)
+
+
+def test_every_figure_and_section_is_there(result):
+    page = render(result)
+    assert set(data_of(page)) == NAMES
+    for section in ("summary", "map", "characteristics", "outcome", "robustness", "data", "quality", "methods"):
+        assert f'<section id="{section}"' in page
+
+
+def test_a_table_of_paper_size_makes_a_small_file(of_paper_size, tmp_path):
+    path = write_report(of_paper_size, tmp_path / "report.html")
+    assert path.stat().st_size < 7e6
+    assert path.read_bytes() == write_report(of_paper_size, tmp_path / "again.html").read_bytes()
+
+
+def test_one_group_has_no_comparisons(lone):
+    page = render(lone)
+    assert {"sizes", "consensus", "characteristics", "shuffled"}.isdisjoint(data_of(page))
+    assert "no subtypes: these data look like one continuous group" in page
+
+
+def test_no_outcome_no_references_no_choice(result):
+    bare = {name: result.frames()[name].head(0) for name in ("survival", "risks", "survival_tests", "calibration")}
+    nulls = replace(result.nulls, reference=np.zeros((0, 4)), reference_mean=np.zeros(0))
+    facts = result.facts | {"structured": None, "structure_p": None, "n_references": 0, "time_column": None}
+    table = result.clusterings.assign(reference_mean=np.nan, reference_sd=np.nan, gain=np.nan)
+    page = render(
+        replace(result, facts=facts, nulls=nulls, clusterings=table, selection=result.selection.head(1), **bare)
+    )
+    assert {"survival", "calibration", "structureless", "selection"}.isdisjoint(data_of(page))
+    assert "Nothing can be said about whether the subtypes are real" in page
+
+
+def test_nothing_is_fetched_and_scripts_are_allowed_by_hash_alone(result):
+    page = render(result)
+    policy = unescape(re.search(r'Content-Security-Policy" content="([^"]*)"', page).group(1))
+    assert policy.startswith("default-src 'none'; script-src 'sha256-")
+    assert "unsafe-eval" not in policy
+    scripts = re.search(r"script-src ([^;]*)", policy).group(1).split()
+    assert set(scripts) == {source_hash(text) for text in re.findall(r"<script>(.*?)</script>", page, re.DOTALL)}
+    styles = re.search(r"style-src ([^;]*)", policy).group(1).split()
+    assert source_hash(re.search(r"<style>(.*?)</style>", page, re.DOTALL).group(1)) in styles
+    own = page.replace(plotly_js(), "")
+    assert not re.search(r'(src|href)=(?!"#)', own)
+    assert not re.search(r"\son\w+=|\sstyle=", without_scripts(own))
+    assert "\r" not in plotly_js()
+    assert "</script" not in plotly_js().lower()
+
+
+def test_json_cannot_leave_its_element():
+    text = as_json({"a": "</script><!--\u2028\u2029&"})
+    assert not set("<>&\u2028\u2029") & set(text)
+    assert json.loads(text) == {"a": "</script><!--\u2028\u2029&"}
+
+
+def test_hostile_names_are_text(hostile, hostile_result):
+    page = render(hostile_result)
+    assert len(hostile) == len(set(hostile)) == 50
+    body = without_scripts(page)
+    assert page.count("<script>") == 2
+    for tag in ("<img", "<svg", "<iframe", "<math", "<input", "<b>", "<extra"):
+        assert tag not in body.lower()
+    literal = unescape(body)
+    for name in hostile:
+        if name.isprintable():
+            assert name[:100] in literal
+    ticks = [unescape(text) for text in data_of(page)["gaps"]["layout"]["yaxis"]["ticktext"]]
+    assert "<b>bold</b>" in ticks
+    assert not any("<" in text for text in data_of(page)["gaps"]["layout"]["yaxis"]["ticktext"])
+
+
+def test_no_rows_and_no_cells_unless_asked(result):
+    figure = data_of(render(result))["map"]
+    assert [choice["label"] for choice in figure["choices"]] == ["Subtype", "Certainty of assignment", "Share of gaps"]
+    assert not any("row" in text for trace in figure["data"] for text in trace["text"])
+    for trace in figure["data"]:
+        assert trace["x"] == sorted(trace["x"])  # not the table's order
+
+
+def test_rows_and_cells_where_asked(result):
+    frame = pd.DataFrame({name: np.arange(120.0) for name in result.columns["column"]})
+    frame["diagnosis_01"] = np.where(frame["lab_01"] > 60, "<b>yes</b>", "no")
+    page = render(result, cells=studied_cells(result, frame))
+    figure = data_of(page)["map"]
+    assert "Contains patient data" in page
+    labels = [choice["label"] for choice in figure["choices"]]
+    assert "lab_01" in labels
+    assert "days" not in labels
+    levels = figure["choices"][labels.index("diagnosis_01")]["coloraxis"]["colorbar"]["ticktext"]
+    assert set(levels) == {"&lt;b&gt;yes&lt;/b&gt;", "no"}
+    assert re.search(r"row \d+", figure["data"][0]["text"][0])
+    with pytest.raises(DataError, match="not the table that was studied"):
+        studied_cells(result, frame.head(50))
+
+
+def test_a_large_table_is_shown_in_blocks(of_paper_size):
+    figures = {figure.name: figure for figure in report_figures(of_paper_size)}
+    assert len(figures["consensus"].data[0]["z"]) == 200
+    assert "Large tables are shown as means" in render(of_paper_size)

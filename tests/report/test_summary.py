@@ -1,0 +1,76 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from plurigp.report.summary import confirmed, summarise
+from plurigp.report.words import counted, drawn, few, number, p_is, percent, probability, shown, signed, trait
+
+
+def test_the_findings_in_words(result):
+    summary = summarise(result)
+    assert summary.headline == "120 patients fall into three subtypes, two of them robust."
+    assert ("120", "patients") in summary.figures
+    text = " ".join(summary.sentences)
+    assert "more reproducible than what structureless data give" in text
+    assert "p = 0.050, from 19 comparison tables" in text
+    assert "Subtypes 1 and 2 pass both comparisons" in text
+    assert "within 180 (days)" in text
+    assert [portrait.robust for portrait in summary.portraits] == [True, True, False]
+    assert all("against" in portrait.sentence for portrait in summary.portraits)
+    assert all(portrait.outcome.startswith("died within 180 (days): ") for portrait in summary.portraits)
+
+
+def test_no_subtypes_in_words(lone):
+    summary = summarise(lone)
+    assert "no subtypes" in summary.headline
+    assert "not more reproducible" in summary.sentences[0]
+    assert summary.portraits == []
+
+
+def test_what_does_not_hold_when_tested_is_not_claimed(result):
+    table = result.characteristics.copy()
+    table.loc[table["rows"] == "split", "q"] = 0.9
+    portraits = summarise(replace(result, characteristics=table)).portraits
+    assert {portrait.sentence[:7] for portrait in portraits} == {"Nothing"}
+    turned = result.characteristics.copy()
+    turned.loc[turned["rows"] == "split", "effect"] *= -1
+    assert confirmed(turned)["tested_q"].isna().all()
+
+
+def test_thin_studies_say_so(result):
+    facts = result.facts | {"n_refits": 4, "n_references": 4, "level": 0.2, "stopped": "max_epochs", "notes": ["a\nb"]}
+    said = " ".join(summarise(replace(result, facts=facts)).caveats)
+    for words in ("smallest p-value possible is 0.2", "Only 4 refits", "level of 20%", "its limit of passes", "a\\nb"):
+        assert words in said
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        (number(1234567.8), "1,234,568"),
+        (number(0.04604), "0.046"),
+        (number(-25.04), "−25"),
+        (number(1e-9), "1.00e-09"),
+        (number(0.0), "0"),
+        (number(np.nan), "–"),
+        (percent(0.005), "0.5%"),
+        (percent(0.514), "51%"),
+        (percent(np.nan), "–"),
+        (signed(-0.001), "0.00"),
+        (signed(0.5, 1), "+0.5"),
+        (probability(0.0004), "< 0.001"),
+        (p_is(0.03), "p = 0.030"),
+        (p_is(1e-9, "q"), "q < 0.001"),
+        (counted(1, "patient"), "1 patient"),
+        (few(3), "three"),
+        (few(12), "12"),
+        (trait("diabetes", "True"), "diabetes"),
+        (trait("stage", "late"), "stage: late"),
+        (shown("a\u202eb"), "a\\u202eb"),
+        (shown("x" * 300, 5), "xxxx…"),
+        (drawn("<b>&$"), "&lt;b&gt;&amp;&#36;"),
+    ],
+)
+def test_numbers_and_names(said, expected):
+    assert said == expected

@@ -1,0 +1,113 @@
+import numpy as np
+import pytest
+
+from plurigp.study.cluster import (
+    Choice,
+    HalfMap,
+    agreement,
+    fixed_mixture,
+    half_labels,
+    matched,
+    paper_mixture,
+)
+from plurigp.study.mixture import memberships
+
+
+@pytest.fixture
+def cloud(rng):
+    """Three clusters of 200, 100 and 60 rows, and 4 rows far away."""
+    centres = np.repeat([[0, 0], [8, 0], [0, 8], [30, 30]], [200, 100, 60, 4], axis=0)
+    return centres + rng.normal(size=centres.shape)
+
+
+def test_subtypes_by_size_and_outliers(cloud):
+    mixture = fixed_mixture(cloud, 4, "full", 5, 0.05, seed=0)
+    subtype, probability = memberships(mixture, cloud)
+    np.testing.assert_array_equal(subtype, np.repeat([1, 2, 3, 0], [200, 100, 60, 4]))
+    assert probability.shape == (364, 3)
+    assert (probability[:200, 0] > 0.9).mean() > 0.98
+    assert probability[-1].sum() < 0.5
+
+
+def test_shared_covariance_is_shared(cloud):
+    mixture = fixed_mixture(cloud, 3, "tied", 3, 0.05, seed=0)
+    np.testing.assert_array_equal(mixture.covariances[0], mixture.covariances[2])
+
+
+def test_one_cluster_is_everybody(cloud):
+    subtype, probability = memberships(fixed_mixture(cloud, 1, "tied", 1, 0.05, 0), cloud)
+    assert (subtype == 1).all()
+    np.testing.assert_allclose(probability, 1)
+
+
+def test_the_papers_rule_finds_separate_clusters(cloud):
+    mixture = paper_mixture(cloud, 20, 2, 0.05, seed=0)
+    assert len(mixture.weights) == 20
+    assert mixture.subtype.max() == 3
+
+
+def test_half_labels_follow_the_map(cloud):
+    rows = np.arange(0, len(cloud) - 4, 2)
+    labels = half_labels(HalfMap(cloud, rows), 3, "tied", 0)
+    assert len(labels) == len(cloud)
+    assert all(len(np.unique(part)) == 1 for part in (labels[:200], labels[200:300], labels[300:360]))
+
+
+def test_agreement_by_hand():
+    first, second = np.array([0, 0, 0, 0, 1, 1]), np.array([0, 0, 0, 1, 1, 1])
+    np.testing.assert_allclose(agreement(first, second, 2, 0.0), [[3 / 6, 1], [1, 1 / 3]])
+
+
+def test_agreement_counts_pairs(rng):
+    first, second = rng.integers(4, size=60), rng.integers(4, size=60)
+    found = agreement(first, second, 4, 0.0)
+    for k in range(4):
+        own = np.flatnonzero(first == k)
+        kept = [second[i] == second[j] for i in own for j in own if i < j]
+        assert found[0, k] == pytest.approx(np.mean(kept))
+    np.testing.assert_allclose(agreement(second, first, 4, 0.0), found[::-1])
+    assert agreement(first, first, 4, 0.0).min() == 1
+    np.testing.assert_array_equal(agreement(np.zeros(9, int), np.zeros(9, int), 2, 0.1), [[1, 0], [1, 0]])
+
+
+def test_matched_undoes_a_renaming(rng):
+    labels = rng.integers(5, size=200)
+    names = rng.permutation(5)
+    np.testing.assert_array_equal(matched(labels, names[labels], 5), names)
+
+
+def choice(stability, reference, level=0.05):
+    return Choice(np.arange(2, 2 + len(stability)), np.asarray(stability, float), np.asarray(reference, float), level)
+
+
+def test_the_number_of_clusters_with_the_largest_gain_is_chosen():
+    reference = np.tile([0.6, 0.4, 0.3], (19, 1)) + np.linspace(-0.05, 0.05, 19)[:, None]
+    found = choice([0.7, 0.95, 0.5], reference)
+    assert found.structured
+    assert found.p == pytest.approx(1 / 20)
+    assert found.chosen == 3
+    frame = found.frame(found.chosen)
+    assert frame.loc[frame["chosen"], "n_clusters"].tolist() == [3]
+    np.testing.assert_allclose(frame["p"], 1 / 20)
+
+
+def test_no_gain_is_one_cluster():
+    reference = np.tile([0.6, 0.4, 0.3], (19, 1)) + np.linspace(-0.05, 0.05, 19)[:, None]
+    found = choice([0.6, 0.4, 0.3], reference)
+    assert found.structured is False
+    assert found.chosen == 1
+
+
+def test_without_a_reference_nothing_is_claimed():
+    found = choice([0.6, 0.9], np.zeros((0, 2)))
+    assert found.structured is None
+    assert np.isnan(found.p)
+    assert found.chosen == 3
+    assert found.frame(3)["p"].isna().all()
+
+
+def test_the_test_has_its_level_for_exchangeable_tables(rng):
+    """The p-value of one table among twenty alike is uniform on 1/20, 2/20, …"""
+    draws = rng.normal(size=(2000, 20, 5)) * [0.1, 0.05, 0.02, 0.02, 0.01]
+    p = [choice(d[0], d[1:]).p for d in draws]
+    assert abs(np.mean(np.array(p) <= 0.05 + 1e-9) - 0.05) < 3 * np.sqrt(0.05 * 0.95 / 2000)

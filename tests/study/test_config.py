@@ -1,0 +1,51 @@
+import tomllib
+
+import pytest
+
+from plurigp.study import StudyConfig, read_config
+from plurigp.study.config import config_toml
+from plurigp.types import DataError
+
+
+def test_toml_gives_the_same_configuration_back(tmp_path):
+    config = StudyConfig.from_dict(
+        {"title": 'a "quoted"\n\\title ☃', "n_components": [2, 3], "time": "days", "event": "died",
+         "horizons": [180.0], "model": {"kernel": "linear+rbf", "n_quadrature": {"beta": 20}}}
+    )  # fmt: skip
+    path = tmp_path / "study.toml"
+    path.write_text(config_toml(config), encoding="utf-8")
+    assert StudyConfig.from_dict(read_config(path)) == config
+    assert StudyConfig.from_dict(tomllib.loads(config_toml(StudyConfig()))) == StudyConfig()
+
+
+def test_a_single_dimension_may_be_a_number():
+    assert StudyConfig.from_dict({"n_components": 4}).n_components == (4,)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"n_refit": 30}, "unknown setting 'n_refit'.*Did you mean 'n_refits'"),
+        ({"n_refits": 31}, "must be even"),
+        ({"n_refits": 0}, "n_refits = 0 must be a whole number of at least 2"),
+        ({"level": 1.5}, "level = 1.5 must be a share"),
+        ({"n_components": []}, "names no latent dimension"),
+        ({"n_components": [True]}, "n_components = True"),
+        ({"n_subtypes": "some"}, "n_subtypes = 'some'"),
+        ({"covariance": "round"}, "covariance = 'round' is not one of tied, full"),
+        ({"time": "days"}, "time and event go together"),
+        ({"model": {"random_state": 1}}, "set by the study itself"),
+    ],
+)
+def test_what_cannot_be_is_named(given, message):
+    with pytest.raises(DataError, match=message):
+        StudyConfig.from_dict(given)
+
+
+def test_a_broken_file_is_named(tmp_path):
+    path = tmp_path / "study.toml"
+    with pytest.raises(DataError, match=r"study\.toml: cannot be read"):
+        read_config(path)
+    path.write_text("n_refits 30")
+    with pytest.raises(DataError, match=r"study\.toml: is not TOML"):
+        read_config(path)

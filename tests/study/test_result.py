@@ -1,0 +1,72 @@
+import json
+from dataclasses import fields, replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from plurigp.study import load_study
+from plurigp.study.mixture import memberships
+from plurigp.types import DataError
+
+
+def test_a_saved_study_comes_back_whole(small_result, tmp_path):
+    again = load_study(small_result.save(tmp_path / "run"))
+    for name, frame in small_result.frames().items():
+        pd.testing.assert_frame_equal(again.frames()[name], frame, check_dtype=name != "survival")
+    for part in ("latent", "clusters", "consensus", "nulls"):
+        for field in fields(getattr(small_result, part)):
+            if field.name != "mixture":
+                before, after = (getattr(getattr(r, part), field.name) for r in (small_result, again))
+                np.testing.assert_array_equal(before, after)
+    np.testing.assert_array_equal(again.clusters.mixture.means, small_result.clusters.mixture.means)
+    assert again.facts["title"] == "a <b>title</b>"
+    assert again.facts["structure_p"] is None
+
+
+def test_saving_twice_gives_the_same_bytes(small_result, tmp_path):
+    first = small_result.save(tmp_path / "a")
+    second = replace(load_study(first), folder=None).save(tmp_path / "b")
+    for path in sorted(p for p in first.rglob("*") if p.is_file()):
+        assert path.read_bytes() == (second / path.relative_to(first)).read_bytes(), path.name
+
+
+def test_csv_files_run_no_formula(small_result, tmp_path):
+    text = (small_result.save(tmp_path) / "tables" / "characteristics.csv").read_text()
+    assert "'=cmd()" in text
+    assert "\n=cmd" not in text
+    assert "\n+1+1" not in text
+
+
+def test_result_json_names_no_row(small_result, tmp_path):
+    content = json.loads((small_result.save(tmp_path) / "result.json").read_text())
+    assert set(content) == {"format", "facts", "config", "seeds", "versions", "frames"}
+
+
+@pytest.mark.parametrize("name", ["result.json", "arrays.safetensors", "assignments.csv", "latent.csv"])
+def test_a_broken_folder_is_named(small_result, tmp_path, name):
+    folder = small_result.save(tmp_path)
+    content = (folder / name).read_bytes()
+    (folder / name).write_bytes(content[:40])
+    with pytest.raises(DataError, match="run the study again"):
+        load_study(folder)
+    (folder / name).unlink()
+    with pytest.raises(DataError, match=name):
+        load_study(folder)
+
+
+def test_tables_by_name(small_result):
+    assert small_result.table() is small_result.subtypes
+    with pytest.raises(KeyError, match="no table 'x'"):
+        small_result.table("x")
+
+
+def test_memberships_widen_with_the_uncertainty_of_a_position(small_result):
+    mixture = small_result.clusters.mixture
+    x = np.array([[-2.0, 0.0], [0.0, 9.0]])
+    subtype, sharp = memberships(mixture, x)
+    _, wide = memberships(mixture, x, np.full((2, 2), 3.0))
+    np.testing.assert_array_equal(subtype, [1, 0])
+    assert sharp[0, 0] > wide[0, 0] > 0.5
+    _, same = memberships(mixture, x, np.zeros((2, 2)))
+    np.testing.assert_allclose(sharp, same, rtol=1e-12)

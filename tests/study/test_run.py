@@ -1,0 +1,200 @@
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import plurigp
+from plurigp import Study, load_study
+from plurigp.datasets import simulate_cohort
+from plurigp.study.null import structureless_table
+from plurigp.study.store import read_arrays
+from plurigp.types import DataError
+
+SETTINGS = {
+    "n_components": (2,), "n_restarts": 1, "max_epochs": 4, "n_refits": 4, "n_references": 2, "n_permutations": 50,
+    "max_subtypes": 3, "n_subtypes": 2, "mixture_inits": 2, "max_clusters": 5, "time": "days", "event": "died",
+    "horizons": (10.0,), "level": 0.4,
+}  # fmt: skip
+
+
+def cohort() -> pd.DataFrame:
+    """120 rows in two subtypes, of which the second dies earlier; a hostile name and hostile levels."""
+    made = simulate_cohort(120, 2, n_binary=2, n_real=5, n_proportion=0, missing=0.1, random_state=4)
+    rng = np.random.default_rng(0)
+    died = rng.random(120) < np.where(made.subtype == 1, 0.9, 0.3)
+    table = made.table.assign(days=np.ceil(rng.exponential(20, 120)), died=died)
+    return table.rename(columns={"diagnosis_01": "=cmd()", "lab_02": "self"})
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a small study."""
+    out = tmp_path_factory.mktemp("study") / "run"
+    Study(out=out, n_jobs=0, **SETTINGS).fit(cohort())
+    return out
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+def test_the_folder_holds_everything(finished):
+    names = contents(finished)
+    for name in ("result.json", "assignments.csv", "latent.csv", "study.toml", "schema.toml", "model/model.json"):
+        assert name in names
+    assert not [name for name in names if name.endswith(".part")]
+    rows = pd.read_csv(finished / "assignments.csv")
+    assert list(rows.columns) == ["row", "subtype", "p_1", "p_2", "outlier"]
+    assert rows["row"].tolist() == list(range(120))
+
+
+def test_what_was_found(finished):
+    result = load_study(finished)
+    assert result.facts["n_subtypes"] == 2
+    assert result.facts["choice"] == "given"
+    assert result.subtypes["size"].sum() + result.facts["n_outliers"] == 120
+    assert set(result.characteristics["rows"]) == {"all", "split"}
+    assert not {"days", "died"} & set(result.characteristics["column"])
+    assert result.consensus.matrix.shape == (120, 120)
+    assert result.nulls.permutation.shape == (50, 2)
+    assert result.nulls.reference.shape == (2, 2)
+    assert len(result.risks) == 3
+    assert result.predictions["cells"].sum() == result.facts["hidden_cells"] > 0
+    assert result.calibration["predicted"].between(0, 1).all()
+    assert set(result.traces["fit"]) == {"select-02-0", "map-0", "refit-000", "refit-001", "refit-002", "refit-003"}
+
+
+def test_result_json_holds_no_cell_of_a_number_column(finished):
+    text = (finished / "result.json").read_text()
+    for value in cohort()["lab_01"].dropna():
+        assert repr(float(value)) not in text
+    assert "log odds ratio" in text
+
+
+def test_half_maps_are_complementary(finished):
+    first, second = (read_arrays(finished / "fits" / f"refit-00{r}.safetensors")[0]["rows"] for r in (0, 1))
+    np.testing.assert_array_equal(np.sort(np.concatenate([first, second])), np.arange(120))
+
+
+def test_new_rows_are_placed_from_the_folder_alone(finished, tmp_path):
+    alone = shutil.copytree(finished, tmp_path / "elsewhere")
+    shutil.rmtree(alone / "fits")
+    result = load_study(alone)
+    rows = cohort().drop(columns=["days", "died"])
+    placed = result.assign(rows.assign(days=None, died=None))
+    np.testing.assert_array_equal(placed["subtype"].isin([0, 1, 2]), True)
+    np.testing.assert_allclose(placed[["x1", "x2"]], result.latent.mean, atol=1e-6)
+    np.testing.assert_allclose(placed[["p_1", "p_2"]], result.clusters.probability, atol=1e-6)
+    vague = result.assign(pd.DataFrame({name: [None] for name in cohort().columns}))
+    assert np.isfinite(vague.drop(columns="outlier").to_numpy(float)).all()
+
+
+def test_a_stopped_study_ends_with_the_same_bytes(finished, tmp_path):
+    stopped = shutil.copytree(finished, tmp_path / "run")
+    for name in ("result.json", "assignments.csv", "fits/refit-001.safetensors", "fits/map-0.safetensors"):
+        (stopped / name).unlink()
+    shutil.rmtree(stopped / "tables")
+    (stopped / "fits" / ".refit-001.safetensors.1.part").write_bytes(b"half")
+    kept = (stopped / "fits" / "refit-002.safetensors").stat().st_mtime_ns
+    Study(out=stopped, n_jobs=0, **SETTINGS).fit(cohort())
+    assert contents(stopped) == contents(finished)
+    assert (stopped / "fits" / "refit-002.safetensors").stat().st_mtime_ns == kept
+
+
+@pytest.mark.parametrize("change", [{"n_refits": 6}, {"schema": {"lab_01": "aside"}}, {"table": True}])
+def test_another_study_does_not_go_on_in_the_folder(finished, change):
+    table = cohort().iloc[1:] if change.pop("table", False) else cohort()
+    with pytest.raises(DataError, match="holds a study with another"):
+        Study(out=finished, n_jobs=0, **(SETTINGS | change)).fit(table)
+
+
+def test_a_folder_with_other_files_is_refused(tmp_path):
+    (tmp_path / "thesis.docx").write_text("")
+    with pytest.raises(DataError, match="holds other files and no study"):
+        Study(out=tmp_path, n_jobs=0, **SETTINGS).fit(cohort())
+
+
+def test_too_few_rows():
+    with pytest.raises(DataError, match="30 rows are too few"):
+        Study(n_jobs=0).fit(cohort().head(30))
+
+
+def test_without_structure_there_is_one_subtype_and_nothing_on_disk(monkeypatch):
+    monkeypatch.setattr("plurigp.study.cluster.Choice.structured", False)
+    settings = SETTINGS | {"n_subtypes": "stability", "time": None, "event": None}
+    result = Study(n_jobs=0, **settings).fit(cohort().drop(columns=["days", "died"]))
+    assert result.folder is None
+    assert result.facts["n_subtypes"] == 1
+    assert result.facts["n_robust"] == 0
+    assert len(result.characteristics) == len(result.survival) == 0
+    assert result.assign(cohort().drop(columns=["days", "died"]).head(3))["p_1"].tolist() == pytest.approx([1, 1, 1])
+
+
+def test_the_papers_rule(finished, tmp_path):
+    other = shutil.copytree(finished, tmp_path / "run")
+    about = json.loads((other / "study.json").read_text())
+    about["settings"]["n_subtypes"] = "paper"
+    (other / "study.json").write_text(json.dumps(about))
+    for path in other.glob("fits/re*.safetensors"):
+        path.unlink()
+    result = Study(out=other, n_jobs=0, **(SETTINGS | {"n_subtypes": "paper"})).fit(cohort())
+    assert result.facts["n_subtypes"] == result.facts["n_paper_clusters"]
+    assert len(result.clusters.mixture.weights) == 5
+
+
+def test_structureless_tables_keep_the_gaps_and_the_kinds(finished):
+    table = cohort()
+    model = load_study(finished).model
+    drawn = structureless_table(model, table, 1)
+    assert drawn.isna().equals(table.isna())
+    assert list(drawn.columns) == list(table.columns)
+    assert drawn["days"].equals(table["days"])
+    model.coder_.table(drawn)
+    assert not drawn["lab_01"].equals(table["lab_01"])
+    pd.testing.assert_frame_equal(drawn, structureless_table(model, table, 1))
+
+
+SCRIPT = """
+import sys
+sys.path.insert(0, {tests!r})
+from test_run import SETTINGS, cohort
+from plurigp import Study
+if __name__ == "__main__":
+    Study(out=sys.argv[1], n_jobs=int(sys.argv[2]), **SETTINGS).fit(cohort())
+"""
+
+
+def process(tmp_path: Path, out: Path, jobs: int) -> subprocess.Popen:
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT.format(tests=str(Path(__file__).parent)))
+    source = str(Path(plurigp.__file__).parents[1])
+    return subprocess.Popen([sys.executable, str(script), str(out), str(jobs)], env=os.environ | {"PYTHONPATH": source})
+
+
+@pytest.mark.slow
+def test_processes_do_not_change_the_bytes(tmp_path):
+    assert process(tmp_path, tmp_path / "one", 1).wait() == 0
+    assert process(tmp_path, tmp_path / "two", 2).wait() == 0
+    assert contents(tmp_path / "one") == contents(tmp_path / "two")
+
+
+@pytest.mark.slow
+def test_killed_at_random_moments(tmp_path):
+    started = time.perf_counter()
+    assert process(tmp_path, tmp_path / "whole", 1).wait() == 0
+    seconds = time.perf_counter() - started
+    rng = np.random.default_rng(0)
+    for number, moment in enumerate(rng.uniform(0.1, 0.95, 3) * seconds):
+        running = process(tmp_path, tmp_path / f"killed-{number}", 1)
+        time.sleep(moment)
+        running.kill()
+        running.wait()
+        assert process(tmp_path, tmp_path / f"killed-{number}", 1).wait() == 0
+        assert contents(tmp_path / f"killed-{number}") == contents(tmp_path / "whole")

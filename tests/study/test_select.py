@@ -1,0 +1,50 @@
+import numpy as np
+import pytest
+
+from plurigp.study.config import StudyConfig
+from plurigp.study.select import one_standard_error, selection_frame, selection_tasks
+from plurigp.study.tasks import Finished, Task, held_out, seed_of, training_rows
+
+
+def finished(bound, score, cells):
+    return Finished({"row_score": np.asarray(score, float), "row_cells": np.asarray(cells, float)}, {"bound": bound})
+
+
+def test_the_smallest_within_one_standard_error():
+    assert one_standard_error(np.array([0.5, 0.09, 0.0, 0.05]), np.array([0.1, 0.1, 0.0, 0.1])) == 1
+
+
+def test_best_bound_of_the_restarts_and_paired_gaps(rng):
+    cells = rng.integers(1, 5, size=200)
+    base = rng.normal(-2, 1, 200) * cells
+    tasks = [Task(f"select-{Q:02}-{r}", Q, np.arange(10)) for Q in (2, 3) for r in (0, 1)]
+    results = [
+        finished(-20, base, cells), finished(-10, base - 0.5 * cells, cells),
+        finished(-9, base + 0.1 * cells, cells), finished(-12, base, cells),
+    ]  # fmt: skip
+    frame = selection_frame(tasks, results)
+    assert frame["fit"].tolist() == ["select-02-1", "select-03-0"]
+    assert frame["chosen"].tolist() == [False, True]
+    assert frame["gap"].tolist() == pytest.approx([0.6, 0.0])
+    assert frame["gap_se"].tolist() == pytest.approx([0.0, 0.0], abs=1e-12)
+    assert frame["score"][1] == pytest.approx((base + 0.1 * cells).sum() / cells.sum())
+    assert 0.01 < frame["se"][0] < 0.2
+
+
+def test_rows_are_held_out_once_and_for_all(mixed_frame):
+    config = StudyConfig(random_state=3, n_components=(2, 4), n_restarts=2)
+    tasks = selection_tasks(120, config)
+    assert [task.name for task in tasks] == ["select-02-0", "select-02-1", "select-04-0", "select-04-1"]
+    assert all(np.array_equal(task.rows, training_rows(120, config)) for task in tasks)
+    assert len(tasks[0].rows) == 96
+    from plurigp.data import infer_schema
+
+    shown, truth = held_out(mixed_frame, infer_schema(mixed_frame), tasks[0].rows, config)
+    assert len(truth) == 24
+    assert shown["albumin"].isna().sum() > truth["albumin"].isna().sum()
+    assert shown["patient"].equals(truth["patient"])
+
+
+def test_seeds_depend_on_the_name_alone():
+    assert seed_of(0, "refit-001") == seed_of(0, "refit-001") != seed_of(0, "refit-002")
+    assert 0 <= seed_of(1, "x") < 2**31
