@@ -64,7 +64,7 @@ def test_what_was_found(finished):
     assert not {"days", "died"} & set(result.characteristics["column"])
     assert result.consensus.matrix.shape == (120, 120)
     assert result.nulls.permutation.shape == (50, 2)
-    assert result.nulls.reference.shape == (2, 2)
+    assert result.nulls.reference.shape == (2, 1)
     assert len(result.risks) == 3
     assert result.predictions["cells"].sum() == result.facts["hidden_cells"] > 0
     assert result.calibration["predicted"].between(0, 1).all()

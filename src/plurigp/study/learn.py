@@ -18,6 +18,8 @@ from plurigp.study.robustness import HalfLabels
 from plurigp.study.select import selection_frame, selection_tasks
 from plurigp.study.tasks import MAP, REFERENCE, REFIT, TRACED, Finished, Task, seed_of
 
+ROWS_PER_CLUSTER = 30  # of a half map, on average, up to which numbers of clusters are tried
+
 
 @dataclass(frozen=True, eq=False)
 class Maps:
@@ -48,7 +50,7 @@ def learn(pool: Pool, frame: pd.DataFrame, config: StudyConfig) -> Maps:
     x = mapped[best].arrays["mean"]
     seed = seed_of(config.random_state, "paper")
     paper = paper_mixture(x, config.max_clusters, config.mixture_inits, config.outlier_share, seed)
-    cuts = numbers_of_clusters(config, paper)
+    cuts = numbers_of_clusters(N, config, paper)
     halves = refit_tasks(N, Q, config, cuts)
     refitted = pool.run(halves, lambda _: frame)
     references = reference_tasks(N, Q, config, cuts)
@@ -67,11 +69,15 @@ def learn(pool: Pool, frame: pd.DataFrame, config: StudyConfig) -> Maps:
     )
 
 
-def numbers_of_clusters(config: StudyConfig, paper: Mixture) -> tuple[int, ...]:
-    """How half maps are cut: all numbers to choose from, and the one asked for."""
+def numbers_of_clusters(N: int, config: StudyConfig, paper: Mixture) -> tuple[int, ...]:
+    """How half maps are cut: all numbers to choose from, and the one asked for.
+
+    A half map's clusters have some 30 rows at least: smaller ones come and go by chance.
+    """
     asked = {"stability": 2, "paper": len(paper.weights[paper.subtype > 0])}.get(str(config.n_subtypes))
     wanted = int(config.n_subtypes) if asked is None else asked
-    return tuple(sorted({*range(2, config.max_subtypes + 1), max(wanted, 2)}))
+    most = min(config.max_subtypes, max(2, N // 2 // ROWS_PER_CLUSTER))
+    return tuple(sorted({*range(2, most + 1), max(wanted, 2)}))
 
 
 def refit_tasks(N: int, Q: int, config: StudyConfig, cuts: tuple[int, ...]) -> list[Task]:
