@@ -70,8 +70,7 @@ def structureless_table(model: PluriGP, frame: pd.DataFrame, seed: int) -> pd.Da
 def _draw(predictor: Predictor, table: Table, rng: np.random.Generator) -> np.ndarray:
     """Coded rows [N D], schema order: one draw of all functions for the whole table, f = b + s Aᵀv, then cells.
 
-    Functions drawn anew for every row would add noise that the data do not have, and a noisier reference is too easy
-    to beat.
+    The rows of a table share their functions, so those of a reference do too.
     """
     layout, gp = predictor.layout, predictor.model.gp
     values, _ = blocks.arrange(layout, table)
@@ -79,7 +78,7 @@ def _draw(predictor: Predictor, table: Table, rng: np.random.Generator) -> np.nd
         A = np.asarray(_features(gp, rng.normal(size=(len(values), gp.Z.shape[1]))))  # [M N]
         v = _draw_v(predictor.q, rng)
         f = np.asarray(gp.bias) + np.exp(np.asarray(gp.log_scale)) * (v @ A).T
-        cells = blocks.draws(layout, predictor.model.thetas, values, f, rng)
+        cells = blocks.draws(layout, jax.tree.map(np.asarray, predictor.model.thetas), values, f, rng)
     out = np.empty_like(cells)
     out[:, list(layout.order)] = cells
     return out
