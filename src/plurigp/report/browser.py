@@ -27,7 +27,7 @@ const ink = {paper_bgcolor: "white", plot_bgcolor: "white", font: {family: "sans
 (async () => {
   for (const [name, figure] of Object.entries(JSON.parse(document.getElementById("figures").textContent))) {
     const size = {format: "svg", width: 900, height: figure.height};
-    const url = await Plotly.toImage({data: figure.data, layout: {...figure.layout, ...ink}}, size);
+    const url = await Plotly.toImage({data: figure.data, layout: {...ink, ...figure.layout}}, size);
     document.getElementById("pictures").append(`picture:${name}:${url.slice(url.indexOf(",") + 1)} `);
   }
 })();

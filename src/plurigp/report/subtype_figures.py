@@ -180,12 +180,12 @@ def characteristics_figure(result: StudyResult) -> Figure | None:
     table = table[np.isfinite(table["effect"])]
     if table.empty:
         return None
-    table = table.assign(trait=[trait(c, lv) for c, lv in zip(table["column"], table["level"], strict=True)])
-    strength = table.groupby(["column", "level"], sort=False)["effect"].agg(lambda e: e.abs().max())
+    table = table.assign(trait=[trait(r["column"], r["level"], r["kind"]) for r in table.to_dict("records")])
+    strength = table.groupby(["column", "level", "kind"], sort=False)["effect"].agg(lambda e: e.abs().max())
     keys = strength.sort_values(ascending=False, kind="stable").index[:MOST_TRAITS].to_list()
     subtypes = result.subtypes["subtype"].to_list()
     cells = {(r["column"], r["level"], r["subtype"]): r for r in table.to_dict("records")}
-    lines = [[cells.get((*key, k)) for k in subtypes] for key in keys]
+    lines = [[cells.get((*key[:2], k)) for k in subtypes] for key in keys]
     firm = result.facts["level"]
     heat = {
         "type": "heatmap",

@@ -196,7 +196,7 @@ def confirmed(characteristics: pd.DataFrame) -> pd.DataFrame:
 
 
 def _trait(line: dict[str, Any]) -> str:
-    more, name, kind = line["effect"] > 0, trait(line["column"], line["level"]), line["kind"]
+    more, name, kind = line["effect"] > 0, trait(line["column"], line["level"], line["kind"]), line["kind"]
     word = ("more often" if more else "less often") if kind in SHARES else "higher" if more else "lower"
     return f"{word} {name} ({level(line['inside'], kind)} against {level(line['outside'], kind)})"
 

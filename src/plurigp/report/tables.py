@@ -47,7 +47,7 @@ def text(value: object, limit: int = 120) -> Cell:
 
 def figure(value: Number, said: str) -> Cell:
     """A number; one that is not known sorts below all others."""
-    return Cell(said, float(value) if math.isfinite(value) else -1e300)
+    return Cell(said, float(value) if value is not None and math.isfinite(value) else -1e300)
 
 
 def page_tables(result: StudyResult) -> dict[str, PageTable]:

@@ -41,7 +41,8 @@ def colour(subtype: int) -> str:
 
 def symbol(subtype: int) -> str:
     """Of a subtype, so that colour is never alone."""
-    return SYMBOLS[(subtype - 1) % len(SYMBOLS)] if subtype else "x"
+    place = subtype - 1  # the second round of colours goes with other symbols
+    return SYMBOLS[(place + place // len(COLOURS)) % len(SYMBOLS)] if subtype else "x"
 
 
 def dash(subtype: int) -> str:

@@ -3,7 +3,7 @@
 import math
 from html import escape
 
-Number = float | int
+Number = float | int | None  # None is how JSON keeps a number that is not known
 
 KINDS = {
     "gaussian": "number",
@@ -54,7 +54,7 @@ def counted(n: int, one: str, many: str | None = None) -> str:
 
 def percent(share: Number, digits: int | None = None) -> str:
     """Whole percents, tenths below ten percent where they matter."""
-    if not math.isfinite(share):
+    if share is None or not math.isfinite(share):
         return "–"
     if digits is None:
         digits = 1 if 0 < min(share, 1 - share) < 0.01 else 0
@@ -63,7 +63,7 @@ def percent(share: Number, digits: int | None = None) -> str:
 
 def number(value: Number, digits: int = 3) -> str:
     """So many significant digits, with thousands apart; no exponent unless it is needed."""
-    if not math.isfinite(value):
+    if value is None or not math.isfinite(value):
         return "–"
     if value == 0:
         return "0"
@@ -76,7 +76,7 @@ def number(value: Number, digits: int = 3) -> str:
 
 def signed(value: Number, digits: int = 2) -> str:
     """A difference with its sign and so many decimals."""
-    if not math.isfinite(value):
+    if value is None or not math.isfinite(value):
         return "–"
     text = f"{value:+.{digits}f}"
     return text.replace("-", "−") if text.strip("+-0.") else text[1:]
@@ -84,7 +84,7 @@ def signed(value: Number, digits: int = 2) -> str:
 
 def probability(p: Number) -> str:
     """A p-value as journals print it."""
-    if not math.isfinite(p):
+    if p is None or not math.isfinite(p):
         return "–"
     return "< 0.001" if p < 0.001 else f"{p:.3f}" if p < 0.1 else f"{p:.2f}"
 
@@ -100,10 +100,11 @@ def level(value: Number, kind_of_column: str) -> str:
     return percent(value) if kind_of_column in SHARES else number(value)
 
 
-def trait(column: str, of_level: str) -> str:
-    """A column, with the level it is about where it has one."""
+def trait(column: str, of_level: str, kind_of_column: str) -> str:
+    """A column, with the level it is about where that says more than yes."""
     name = shown(column, 60)
-    return name if not of_level or of_level.lower() in ("true", "yes", "1") else f"{name}: {shown(of_level, 40)}"
+    yes = kind_of_column == "bernoulli" and of_level.lower() in ("true", "yes", "1", "1.0")
+    return name if yes or not of_level else f"{name}: {shown(of_level, 40)}"
 
 
 def listed(parts: list[str]) -> str:

@@ -1,6 +1,7 @@
 "use strict";
 (() => {
   const NARROW = 560;
+  const PAPER = 680;  // a figure's width in print
   const root = document.documentElement;
   const plots = [];
 
@@ -90,8 +91,8 @@
 
   function redress(printing) {
     for (const { box, content } of plots) {
-      const dress = dressed(content.layout, box.clientWidth, printing);
-      Plotly.relayout(box, { "font.color": dress.font.color, "font.size": dress.font.size, "xaxis.gridcolor": dress.xaxis.gridcolor,
+      const dress = dressed(content.layout, printing ? PAPER : box.clientWidth, printing);
+      Plotly.relayout(box, { width: printing ? PAPER : null, autosize: !printing, "font.color": dress.font.color, "font.size": dress.font.size, "xaxis.gridcolor": dress.xaxis.gridcolor,
         "yaxis.gridcolor": dress.yaxis.gridcolor, "xaxis.ticktext": dress.xaxis.ticktext, "yaxis.ticktext": dress.yaxis.ticktext });
     }
   }
