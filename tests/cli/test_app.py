@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from plurigp.cli.app import app
 
-VERBS = ("check", "fit", "transform", "impute", "score", "sample", "demo")
+VERBS = ("check", "fit", "transform", "impute", "gaps", "score", "sample", "study", "report", "demo")
 LAZY = """
 import sys
 import plurigp.cli

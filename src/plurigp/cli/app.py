@@ -199,7 +199,7 @@ def impute(
     the gaps by a joint draw per row: analyse each and pool the results by Rubin's rules.
 
     \b
-    Examples:
+    Example:
       plurigp impute model patients.csv --out filled.csv
       plurigp impute model patients.csv --draws 20 --seed 1 --out completed.csv
     """

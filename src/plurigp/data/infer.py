@@ -124,7 +124,8 @@ def _yes_or_no(cells: Cells) -> bool:
 
 
 def _guess_limits(cells: Cells) -> Guess | None:
-    """Numbers as text of which some are limits; at least half of the cells must be plain, or it is a set of bands."""
+    """Numbers as text of which some are limits; where some lie between two, at least half of the cells must be plain,
+    or it is a set of bands."""
     if cells.category or cells.form != "text" or spells_numbers(cells):
         return None
     bounds = text_bounds(cells)
@@ -132,10 +133,11 @@ def _guess_limits(cells: Cells) -> Guess | None:
         return None
     low, high = bounds[np.asarray(cells.codes)[cells.seen]].T
     exact = low[low == high]
-    if len(np.unique(exact)) < 3 or not 0.5 * len(low) <= len(exact) < len(low):
-        return None
     counts = {"below": np.isinf(low).sum(), "above": np.isinf(high).sum()}
     counts["between two"] = len(low) - len(exact) - sum(counts.values())
+    fewest = 0.5 if counts["between two"] else 0.1
+    if len(np.unique(exact)) < 3 or not fewest * len(low) <= len(exact) < len(low):
+        return None
     parts = listing(f"{n} {where}" for where, n in counts.items() if n)
     skewed = (high > 0).all() and _is_lognormal(exact, float(exact.min()))
     kind, tail = ("censored_lognormal", " with a long right tail") if skewed else ("censored_gaussian", "")
