@@ -4,7 +4,20 @@ import numpy as np
 import pytest
 
 from plurigp.report.summary import confirmed, summarise
-from plurigp.report.words import counted, drawn, few, levels, number, p_is, percent, probability, shown, signed, trait
+from plurigp.report.words import (
+    counted,
+    drawn,
+    few,
+    fixed,
+    levels,
+    number,
+    p_is,
+    percent,
+    probability,
+    shown,
+    signed,
+    trait,
+)
 
 
 def test_the_findings_in_words(result):
@@ -66,6 +79,8 @@ def test_thin_studies_say_so(result):
         (few(3), "three"),
         (few(12), "12"),
         (percent(None), "–"),
+        (fixed(0.9), "0.90"),
+        (fixed(None), "–"),
         (levels(0.0981, 0.799, "beta"), ("0.098", "0.799")),
         (levels(1234.5, -12.3, "gaussian"), ("1,234", "−12")),
         (levels(0.5, 0.0, "bernoulli"), ("50%", "0%")),

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from plurigp.report.summary import confirmed, horizon
-from plurigp.report.words import SHARES, Number, kind, levels, number, percent, probability, shown, signed
+from plurigp.report.words import SHARES, Number, fixed, kind, levels, number, percent, probability, shown, signed
 from plurigp.study import StudyResult
 
 MOST_LINES = 400  # of one table on the page; the file has them all
@@ -76,9 +76,9 @@ def subtypes(result: StudyResult) -> PageTable:
             figure(r["size"], f"{r['size']:,}"),
             figure(r["share"], percent(r["share"])),
             figure(r["certainty"], percent(r["certainty"])),
-            figure(r["index"], number(r["index"], 2)),
+            figure(r["index"], fixed(r["index"])),
             figure(r["permutation_p"], probability(r["permutation_p"])),
-            figure(r["agreement"], number(r["agreement"], 2)),
+            figure(r["agreement"], fixed(r["agreement"])),
             figure(r["reference_p"], probability(r["reference_p"])),
             text("yes" if r["robust"] else "no"),
         ]
@@ -176,8 +176,8 @@ def _risk(line: dict[str, Any] | None) -> Cell:
 def clusterings(result: StudyResult) -> PageTable:
     """Stability by number of groups."""
     rows = [
-        [figure(r["n_clusters"], f"{r['n_clusters']:.0f}"), figure(r["stability"], number(r["stability"], 2)),
-         figure(r["reference_mean"], number(r["reference_mean"], 2)), figure(r["gain"], signed(r["gain"])),
+        [figure(r["n_clusters"], f"{r['n_clusters']:.0f}"), figure(r["stability"], fixed(r["stability"])),
+         figure(r["reference_mean"], fixed(r["reference_mean"])), figure(r["gain"], signed(r["gain"])),
          text("yes" if r["chosen"] else "no")]
         for r in _records(result.clusterings)
     ]  # fmt: skip

@@ -74,6 +74,11 @@ def number(value: Number, digits: int = 3) -> str:
     return (text.rstrip("0").rstrip(".") if "." in text else text).replace("-", "−")
 
 
+def fixed(value: Number) -> str:
+    """Two decimals, as for figures between 0 and 1 that stand in a column."""
+    return "–" if value is None or not math.isfinite(value) else f"{value:.2f}"
+
+
 def signed(value: Number, digits: int = 2) -> str:
     """A difference with its sign and so many decimals."""
     if value is None or not math.isfinite(value):
