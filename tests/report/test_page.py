@@ -56,6 +56,16 @@ def test_no_outcome_no_references_no_choice(result):
     assert "Nothing can be said about whether the subtypes are real" in page
 
 
+def test_a_study_that_found_no_cluster_large_enough(lone):
+    n = lone.facts["n_rows"]
+    clusters = replace(lone.clusters, subtype=np.zeros(n, int), probability=np.zeros((n, 0)))
+    facts = lone.facts | {"structured": True, "structure_p": None, "pac": None, "n_subtypes": 0, "n_outliers": n}
+    empty = {name: frame.head(0) for name, frame in lone.frames().items() if name != "columns"}
+    page = render(replace(lone, facts=facts, clusters=clusters, **empty))
+    assert "treated as one group" in page
+    assert set(data_of(page)) == {"gaps", "map"}
+
+
 def test_nothing_is_fetched_and_scripts_are_allowed_by_hash_alone(result):
     page = render(result)
     policy = unescape(re.search(r'Content-Security-Policy" content="([^"]*)"', page).group(1))

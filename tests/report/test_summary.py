@@ -83,6 +83,7 @@ def test_thin_studies_say_so(result):
         (fixed(None), "–"),
         (levels(0.0981, 0.799, "beta"), ("0.098", "0.799")),
         (levels(1234.5, -12.3, "gaussian"), ("1,234", "−12")),
+        (levels(5.0, np.nan, "gaussian"), ("5", "–")),
         (levels(0.5, 0.0, "bernoulli"), ("50%", "0%")),
         (trait("diabetes", "True", "bernoulli"), "diabetes"),
         (trait("sex", "male", "bernoulli"), "sex: male"),

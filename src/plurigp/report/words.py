@@ -105,7 +105,7 @@ def levels(inside: float, outside: float, kind_of_column: str) -> tuple[str, str
     if kind_of_column in SHARES:
         return percent(inside), percent(outside)
     largest = max(abs(inside), abs(outside))
-    if not 1e-4 <= largest < 1e9:
+    if not (math.isfinite(inside + outside) and 1e-4 <= largest < 1e9):
         return number(inside), number(outside)
     decimals = max(0, 2 - math.floor(math.log10(largest)))
     first, second = (f"{value:,.{decimals}f}".replace("-", "−") for value in (inside, outside))
