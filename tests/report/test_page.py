@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from plurigp.report import render, report_figures, studied_cells, write_report
+from plurigp.report import render, report_figures, write_report
 from plurigp.report.page import as_json, plotly_js, source_hash
 from plurigp.types import DataError
 
@@ -54,6 +54,16 @@ def test_no_outcome_no_references_no_choice(result):
     )
     assert {"survival", "calibration", "structureless", "selection"}.isdisjoint(data_of(page))
     assert "Nothing can be said about whether the subtypes are real" in page
+
+
+def test_a_study_that_found_no_cluster_large_enough(lone):
+    n = lone.facts["n_rows"]
+    clusters = replace(lone.clusters, subtype=np.zeros(n, int), probability=np.zeros((n, 0)))
+    facts = lone.facts | {"structured": True, "structure_p": None, "pac": None, "n_subtypes": 0, "n_outliers": n}
+    empty = {name: frame.head(0) for name, frame in lone.frames().items() if name != "columns"}
+    page = render(replace(lone, facts=facts, clusters=clusters, **empty))
+    assert "treated as one group" in page
+    assert set(data_of(page)) == {"gaps", "map"}
 
 
 def test_nothing_is_fetched_and_scripts_are_allowed_by_hash_alone(result):
@@ -105,7 +115,7 @@ def test_no_rows_and_no_cells_unless_asked(result):
 def test_rows_and_cells_where_asked(result):
     frame = pd.DataFrame({name: np.arange(120.0) for name in result.columns["column"]})
     frame["diagnosis_01"] = np.where(frame["lab_01"] > 60, "<b>yes</b>", "no")
-    page = render(result, cells=studied_cells(result, frame))
+    page = render(result, table=frame)
     figure = data_of(page)["map"]
     assert "Contains patient data" in page
     labels = [choice["label"] for choice in figure["choices"]]
@@ -115,7 +125,7 @@ def test_rows_and_cells_where_asked(result):
     assert set(levels) == {"&lt;b&gt;yes&lt;/b&gt;", "no"}
     assert re.search(r"row \d+", figure["data"][0]["text"][0])
     with pytest.raises(DataError, match="not the table that was studied"):
-        studied_cells(result, frame.head(50))
+        render(result, table=frame.head(50))
 
 
 def test_a_large_table_is_shown_in_blocks(of_paper_size):

@@ -4,7 +4,20 @@ import numpy as np
 import pytest
 
 from plurigp.report.summary import confirmed, summarise
-from plurigp.report.words import counted, drawn, few, number, p_is, percent, probability, shown, signed, trait
+from plurigp.report.words import (
+    counted,
+    drawn,
+    few,
+    fixed,
+    levels,
+    number,
+    p_is,
+    percent,
+    probability,
+    shown,
+    signed,
+    trait,
+)
 
 
 def test_the_findings_in_words(result):
@@ -14,7 +27,7 @@ def test_the_findings_in_words(result):
     text = " ".join(summary.sentences)
     assert "more reproducible than what structureless data give" in text
     assert "p = 0.050, from 19 comparison tables" in text
-    assert "Subtypes 1 and 2 pass both comparisons" in text
+    assert "Subtypes 1 and 2 pass both comparisons; treat subtype 3 as tentative" in text
     assert "within 180 (days)" in text
     assert [portrait.robust for portrait in summary.portraits] == [True, True, False]
     assert all("against" in portrait.sentence for portrait in summary.portraits)
@@ -66,6 +79,12 @@ def test_thin_studies_say_so(result):
         (few(3), "three"),
         (few(12), "12"),
         (percent(None), "–"),
+        (fixed(0.9), "0.90"),
+        (fixed(None), "–"),
+        (levels(0.0981, 0.799, "beta"), ("0.098", "0.799")),
+        (levels(1234.5, -12.3, "gaussian"), ("1,234", "−12")),
+        (levels(5.0, np.nan, "gaussian"), ("5", "–")),
+        (levels(0.5, 0.0, "bernoulli"), ("50%", "0%")),
         (trait("diabetes", "True", "bernoulli"), "diabetes"),
         (trait("sex", "male", "bernoulli"), "sex: male"),
         (trait("stage", "1", "categorical"), "stage: 1"),

@@ -16,43 +16,37 @@ REPORT, FIGURES = "report.html", "figures"
 
 
 def run_report(folder: Path, out: Path | None, pdf: bool, rows: Path | None, title: str | None, force: bool) -> None:
-    """Open the study, write the page, and the same on paper if asked."""
-    path = folder / REPORT if out is None else out
+    """Open the study, write the page with the table's rows where asked, and the same on paper."""
+    from plurigp.data import read_table
     from plurigp.report import find, print_pdf
     from plurigp.study import load_study
 
     browser = find() if pdf else None
     result = load_study(folder)
+    path = folder / REPORT if out is None else out
     check_file(path, force or out is None)
-    cells = None if rows is None else read_cells(result, rows)
-    for line in write_page(result, path, folder, title, cells):
-        say(line)
+    with about(path if rows is None else rows):
+        table = None if rows is None else read_table(rows)
+        written = write_page(result, path, folder, title, table)
     if browser is not None:
-        say(f"wrote {print_pdf(browser, path, path.with_suffix('.pdf'))}")
-
-
-def read_cells(result: "StudyResult", path: Path) -> "pd.DataFrame":
-    """The table that was studied, as `plurigp study` read it."""
-    from plurigp.data import read_table
-    from plurigp.report import studied_cells
-
-    with about(path):
-        return studied_cells(result, read_table(path))
+        written.append(f"wrote {print_pdf(browser, path, path.with_suffix('.pdf'))}")
+    for line in written:
+        say(line)
 
 
 def write_page(
-    result: "StudyResult", path: Path, folder: Path, title: str | None = None, cells: "pd.DataFrame | None" = None
+    result: "StudyResult", path: Path, folder: Path, title: str | None = None, table: "pd.DataFrame | None" = None
 ) -> list[str]:
     """The page, and where a browser is there to draw them every figure as SVG in the run folder; what was written."""
     from plurigp.report import report_figures, search, write_report, write_svgs
     from plurigp.types import DataError
 
-    write_report(result, path, title, cells)
+    write_report(result, path, title, table)
     browser = search()
     if browser is None:
         return [f"wrote {path}"]
     try:
-        pictures = write_svgs(browser, report_figures(result, cells), folder / FIGURES)
+        pictures = write_svgs(browser, report_figures(result), folder / FIGURES)
     except DataError as error:
         return [f"wrote {path}", f"no figures were written as SVG: {error}"]
     return [f"wrote {path}", f"wrote {len(pictures)} figures as SVG to {folder / FIGURES}"]

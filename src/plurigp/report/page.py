@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 import plurigp
 from plurigp.files import whole_file
+from plurigp.report.cells import studied_cells
 from plurigp.report.figures import (
     calibration_figure,
     gaps_figure,
@@ -33,7 +34,7 @@ from plurigp.report.subtype_figures import (
 from plurigp.report.summary import summarise
 from plurigp.report.tables import page_tables
 from plurigp.report.theme import Figure
-from plurigp.report.words import counted, kind, number, p_is, percent, probability, shown
+from plurigp.report.words import counted, p_is, percent, shown
 from plurigp.study import StudyResult
 
 EMPTY_STYLE = ""  # plotly.js adds one empty style element and fills it by script
@@ -41,43 +42,37 @@ FURTHER_STYLE = re.compile(r'getElementById\("([0-9a-f]{64})"\)')  # and others,
 UNSAFE = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
 
 
-def render(result: StudyResult, title: str | None = None, cells: pd.DataFrame | None = None) -> str:
-    """The whole page; `cells` (the study's table) adds row numbers and a colour per column to the map."""
+def render(result: StudyResult, title: str | None = None, table: Any = None) -> str:
+    """The whole page; the table that was studied, where it is given, adds row numbers and its columns to the map."""
+    cells = None if table is None else studied_cells(result, table)
     figures = {figure.name: figure for figure in report_figures(result, cells)}
-    css, own = (text_of(name) for name in ("report.css", "report.js"))
-    plotly = plotly_js()
-    return (
-        environment()
-        .get_template("report.html.j2")
-        .render(
-            title=shown(title or result.facts["title"] or "Subtypes in a table of patients", 200),
-            policy=policy((plotly, own), (css, EMPTY_STYLE)),
-            css=Markup(css),
-            scripts=[Markup(plotly), Markup(own)],
-            taken_names=FURTHER_STYLE.findall(plotly),
-            figures=figures,
-            json_of=lambda name: Markup(as_json(figures[name].plain())),
-            tables=page_tables(result),
-            summary=summarise(result),
-            facts=result.facts,
-            settings=settings(result.config),
-            settings_of=result.config,
-            seeds=result.seeds,
-            versions=result.versions,
-            made_by=plurigp.__version__,
-            n_subtypes=result.clusters.n_subtypes,
-            shown_points=min(MOST, result.facts["n_rows"]),
-            with_rows=cells is not None,
-            survival_test=result.survival_tests.to_dict("records"),
-        )
+    plotly, own, css = plotly_js(), text_of("report.js"), text_of("report.css")
+    return template().render(
+        title=shown(title or result.facts["title"] or "Subtypes in a table of patients", 200),
+        policy=policy((plotly, own), (css, EMPTY_STYLE)),
+        css=Markup(css),
+        scripts=[Markup(plotly), Markup(own)],
+        taken_names=FURTHER_STYLE.findall(plotly),
+        figures=figures,
+        json_of=lambda name: Markup(as_json(figures[name].plain())),
+        tables=page_tables(result),
+        summary=summarise(result),
+        facts=result.facts,
+        config=result.config,
+        settings=settings(result.config),
+        seeds=result.seeds,
+        versions=result.versions,
+        made_by=plurigp.__version__,
+        n_subtypes=result.clusters.n_subtypes,
+        shown_points=min(MOST, result.facts["n_rows"]),
+        with_rows=cells is not None,
+        survival_test=result.survival_tests.to_dict("records"),
     )
 
 
-def write_report(
-    result: StudyResult, path: str | Path, title: str | None = None, cells: pd.DataFrame | None = None
-) -> Path:
+def write_report(result: StudyResult, path: str | Path, title: str | None = None, table: Any = None) -> Path:
     """Render and write; the same result gives the same bytes."""
-    page = render(result, title, cells)
+    page = render(result, title, table)
     with whole_file(Path(path)) as part:
         part.write_text(page, encoding="utf-8")
     return Path(path)
@@ -136,16 +131,17 @@ def plotly_js() -> str:
 
 
 @lru_cache(maxsize=1)
-def environment() -> Environment:
-    """Templates with every name escaped and no silent gaps."""
+def template() -> Template:
+    """The page with every name escaped and no silent gaps."""
     made = Environment(
-        loader=PackageLoader("plurigp.report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+        loader=PackageLoader("plurigp.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
         lstrip_blocks=True,
-    )  # fmt: skip
-    made.filters.update(
-        counted=counted, kind=kind, number=number, percent=percent, probability=probability, p_is=p_is, shown=shown
     )
-    return made
+    made.filters.update(counted=counted, percent=percent, p_is=p_is)
+    return made.get_template("report.html.j2")
 
 
 def text_of(name: str) -> str:

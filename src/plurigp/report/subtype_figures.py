@@ -20,7 +20,7 @@ from plurigp.report.theme import (
     rounded,
     symbol,
 )
-from plurigp.report.words import drawn, level, p_is, percent, signed, trait
+from plurigp.report.words import drawn, levels, p_is, percent, signed, trait
 from plurigp.study import StudyResult
 
 BLOCKS = 200  # a larger consensus matrix is shown as means of blocks
@@ -218,7 +218,7 @@ def _mark(cell: dict[str, Any], firm: float) -> str:
 
 
 def _hover(cell: dict[str, Any]) -> str:
-    inside, outside = (level(cell[side], cell["kind"]) for side in ("inside", "outside"))
+    inside, outside = levels(cell["inside"], cell["outside"], cell["kind"])
     held = f"held-back patients: {p_is(cell['tested_q'], 'q')}" if np.isfinite(cell["tested_q"]) else "not confirmed"
     return f"<b>{drawn(cell['trait'], 100)}</b><br>Subtype {cell['subtype']}: {inside}, others: {outside}<br>{held}"
 
@@ -240,7 +240,7 @@ def survival_figure(result: StudyResult) -> Figure | None:
 def _curve(subtype: int, own: pd.DataFrame) -> list[dict[str, Any]]:
     """A subtype's curve over its interval; everybody (0) without one."""
     name, time = f"Subtype {subtype}" if subtype else "everybody", rounded(own["time"])
-    style = {"color": colour(subtype), "dash": dash(subtype), "width": 2.4 if subtype else 1.2, "shape": "hv"}
+    style = {"color": colour(subtype), "dash": dash(subtype), "width": 2.4 if subtype else 1.2}
     hover = f"{name}: %{{y:.0%}} at %{{x}}<extra></extra>"
     line = {"type": "scatter", "mode": "lines", "x": time, "y": rounded(own["survival"]), "name": name,
             "legendgroup": name, "line": style, "hovertemplate": hover}  # fmt: skip

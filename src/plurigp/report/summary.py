@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from plurigp.report.words import SHARES, counted, few, level, listed, number, p_is, percent, shown, trait
+from plurigp.report.words import SHARES, counted, few, levels, listed, number, p_is, percent, shown, trait
 from plurigp.study import StudyResult
 
 TRAITS = 4
@@ -115,9 +115,13 @@ def robustness(result: StudyResult) -> str:
         return (
             f"All {few(len(table))} subtypes pass both comparisons, with shuffled labels and with structureless data."
         )
-    word = "Subtype" if len(robust) == 1 else "Subtypes"
+    tentative = [str(k) for k in table["subtype"] if str(k) not in robust]
     verb = "passes" if len(robust) == 1 else "pass"
-    return f"{word} {listed(robust)} {verb} both comparisons; treat the others as tentative."
+    return f"{_subtypes(robust)} {verb} both comparisons; treat {_subtypes(tentative).lower()} as tentative."
+
+
+def _subtypes(names: list[str]) -> str:
+    return f"Subtype{'' if len(names) == 1 else 's'} {listed(names)}"
 
 
 def outcome(result: StudyResult) -> str:
@@ -198,7 +202,8 @@ def confirmed(characteristics: pd.DataFrame) -> pd.DataFrame:
 def _trait(line: dict[str, Any]) -> str:
     more, name, kind = line["effect"] > 0, trait(line["column"], line["level"], line["kind"]), line["kind"]
     word = ("more often" if more else "less often") if kind in SHARES else "higher" if more else "lower"
-    return f"{word} {name} ({level(line['inside'], kind)} against {level(line['outside'], kind)})"
+    inside, outside = levels(line["inside"], line["outside"], kind)
+    return f"{word} {name} ({inside} against {outside})"
 
 
 def _risk(result: StudyResult, line: dict[str, Any]) -> str:

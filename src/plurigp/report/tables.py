@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from plurigp.report.summary import confirmed, horizon
-from plurigp.report.words import SHARES, Number, kind, level, number, percent, probability, shown, signed
+from plurigp.report.words import SHARES, Number, fixed, kind, levels, number, percent, probability, shown, signed
 from plurigp.study import StudyResult
 
 MOST_LINES = 400  # of one table on the page; the file has them all
@@ -76,9 +76,9 @@ def subtypes(result: StudyResult) -> PageTable:
             figure(r["size"], f"{r['size']:,}"),
             figure(r["share"], percent(r["share"])),
             figure(r["certainty"], percent(r["certainty"])),
-            figure(r["index"], number(r["index"], 2)),
+            figure(r["index"], fixed(r["index"])),
             figure(r["permutation_p"], probability(r["permutation_p"])),
-            figure(r["agreement"], number(r["agreement"], 2)),
+            figure(r["agreement"], fixed(r["agreement"])),
             figure(r["reference_p"], probability(r["reference_p"])),
             text("yes" if r["robust"] else "no"),
         ]
@@ -93,23 +93,27 @@ def characteristics(result: StudyResult) -> PageTable:
     """Every subtype against the rest, largest differences first, with the test on held-back patients."""
     table = confirmed(result.characteristics)
     table = table.reindex(table["effect"].abs().sort_values(ascending=False, kind="stable").index)
-    rows = [
-        [
-            figure(r["subtype"], f"{r['subtype']:.0f}"),
-            text(r["column"]),
-            text(r["level"]),
-            figure(r["inside"], level(r["inside"], r["kind"])),
-            figure(r["outside"], level(r["outside"], r["kind"])),
-            figure(r["effect"], signed(r["effect"])),
-            Cell(_estimate(r), r["measure"]),
-            figure(r["tested_q"] if np.isfinite(r["tested_q"]) else 2.0, _confirmed(r["tested_q"])),
-        ]
-        for r in _records(table)
-    ]
-    heads = ("Subtype", "Column", "Level", "In it", "Others", "Standardised difference", "Estimate (95% interval)",
-             "q when tested")  # fmt: skip
+    heads = ("Subtype", "Column", "Level", "In it", "Others", "Standardised difference", "q when tested",
+             "Estimate (95% interval)")  # fmt: skip
     caption = "What distinguishes each subtype from the other patients."
-    return _cut(PageTable("characteristics", caption, heads, rows, [int(r["subtype"]) for r in _records(table)]))
+    rows = [_characteristic(line) for line in _records(table)]
+    return _cut(PageTable("characteristics", caption, heads, rows, [int(k) for k in table["subtype"]]))
+
+
+def _characteristic(line: dict[str, Any]) -> list[Cell]:
+    inside, outside = levels(line["inside"], line["outside"], line["kind"])
+    q = line["tested_q"]
+    known = math.isfinite(q)
+    return [
+        figure(line["subtype"], f"{line['subtype']:.0f}"),
+        text(line["column"]),
+        text(line["level"]),
+        figure(line["inside"], inside),
+        figure(line["outside"], outside),
+        figure(line["effect"], signed(line["effect"])),
+        figure(q if known else 2.0, probability(q) if known else "not confirmed"),  # sorts after every q
+        Cell(_estimate(line), line["measure"]),
+    ]
 
 
 def _estimate(line: dict[str, Any]) -> str:
@@ -122,10 +126,6 @@ def _estimate(line: dict[str, Any]) -> str:
             parts = [float(np.exp(v)) for v in parts]
     middle, low, high = (number(v, 2 if line["kind"] in SHARES else 3) for v in parts)
     return f"{name} {middle} ({low} to {high})"
-
-
-def _confirmed(q: float) -> str:
-    return probability(q) if math.isfinite(q) else "not confirmed"
 
 
 def missingness(result: StudyResult) -> PageTable:
@@ -176,8 +176,8 @@ def _risk(line: dict[str, Any] | None) -> Cell:
 def clusterings(result: StudyResult) -> PageTable:
     """Stability by number of groups."""
     rows = [
-        [figure(r["n_clusters"], f"{r['n_clusters']:.0f}"), figure(r["stability"], number(r["stability"], 2)),
-         figure(r["reference_mean"], number(r["reference_mean"], 2)), figure(r["gain"], signed(r["gain"])),
+        [figure(r["n_clusters"], f"{r['n_clusters']:.0f}"), figure(r["stability"], fixed(r["stability"])),
+         figure(r["reference_mean"], fixed(r["reference_mean"])), figure(r["gain"], signed(r["gain"])),
          text("yes" if r["chosen"] else "no")]
         for r in _records(result.clusterings)
     ]  # fmt: skip

@@ -74,6 +74,11 @@ def number(value: Number, digits: int = 3) -> str:
     return (text.rstrip("0").rstrip(".") if "." in text else text).replace("-", "−")
 
 
+def fixed(value: Number) -> str:
+    """Two decimals, as for figures between 0 and 1 that stand in a column."""
+    return "–" if value is None or not math.isfinite(value) else f"{value:.2f}"
+
+
 def signed(value: Number, digits: int = 2) -> str:
     """A difference with its sign and so many decimals."""
     if value is None or not math.isfinite(value):
@@ -95,9 +100,16 @@ def p_is(p: Number, letter: str = "p") -> str:
     return f"{letter} {text}" if text.startswith("<") else f"{letter} = {text}"
 
 
-def level(value: Number, kind_of_column: str) -> str:
-    """A mean in the column's own units, or a share of patients."""
-    return percent(value) if kind_of_column in SHARES else number(value)
+def levels(inside: float, outside: float, kind_of_column: str) -> tuple[str, str]:
+    """Two means in the column's own units to the same decimals, or two shares of patients."""
+    if kind_of_column in SHARES:
+        return percent(inside), percent(outside)
+    largest = max(abs(inside), abs(outside))
+    if not (math.isfinite(inside + outside) and 1e-4 <= largest < 1e9):
+        return number(inside), number(outside)
+    decimals = max(0, 2 - math.floor(math.log10(largest)))
+    first, second = (f"{value:,.{decimals}f}".replace("-", "−") for value in (inside, outside))
+    return first, second
 
 
 def trait(column: str, of_level: str, kind_of_column: str) -> str:

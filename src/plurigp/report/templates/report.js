@@ -9,7 +9,8 @@
   const token = (name) => getComputedStyle(root).getPropertyValue(name).trim();
   const cut = (text, most) => {
     const letters = text.match(/&[a-z]+;|&#\d+;|[^]/gu) || [];  // an entity is one letter
-    return letters.length > most ? letters.slice(0, most - 1).join("") + "…" : text;
+    const head = Math.ceil(most / 2);  // both ends: long names often differ in their last word
+    return letters.length > most ? [...letters.slice(0, head), "…", ...letters.slice(head + 1 - most)].join("") : text;
   };
 
   // Colours of the page and, on a narrow screen, shorter names and a smaller type.
