@@ -474,6 +474,7 @@ def test_a_parquet_file_gives_the_same_model(small, tmp_path):
     np.testing.assert_array_equal(ours.transform(str(tmp_path / "table.parquet")), theirs.transform(small))
 
 
+@pytest.mark.slow
 def test_every_other_kind_too(tmp_path):
     """What the table above lacks: fitted, filled in its own support, drawn, saved and reopened."""
     rng = np.random.default_rng(4)

@@ -125,6 +125,7 @@ def test_training_raises_the_bound(world, optimizer):
     assert thirds[2] - thirds[0] > 0.2 * abs(thirds[0])
 
 
+@pytest.mark.slow
 def test_natural_gradients_climb_faster_than_adam(world):
     natural, adam = (totals(world.train(max_epochs=6, optimizer=o)) for o in ("natural", "adam"))
     assert natural[-1] > adam[-1]

@@ -247,6 +247,7 @@ def test_expected_log_probs_are_a_double_loop_over_cells(case):
             assert float(blocks[number][n, c]) == pytest.approx(float(expected), rel=within, abs=1e-12), column.name
 
 
+@pytest.mark.slow
 def test_predictions_are_those_of_every_cell_alone(small):
     """Log density and mean of each cell, and the point value that a gap is filled with."""
     values, seen, f_mean, f_var = small.arrays()
@@ -368,6 +369,7 @@ def test_rules_follow_the_family_unless_told(case):
     assert n(rules_of(case.layout, {"beta": 7}))["bernoulli"] == likelihood_of("bernoulli").n_quadrature
 
 
+@pytest.mark.slow
 def test_sampling_is_unbiased_for_every_family(small):
     """The mean over many keys of the sampled expectation is the quadrature's, cell by cell."""
     n_keys = 1000

@@ -108,7 +108,10 @@ NEW = {
 }
 
 
-@pytest.mark.parametrize("kind", NEW)
+DEAR = ("zero_one_beta",)  # three quarters of a minute
+
+
+@pytest.mark.parametrize("kind", [pytest.param(k, marks=pytest.mark.slow) if k in DEAR else k for k in NEW])
 def test_the_familys_own_rule_is_right_to_six_digits(families, kind):
     """Means in [−6, 6] and variances up to 9, against the plain density at four thousand points."""
     family = families[kind]
