@@ -174,6 +174,31 @@ def growth(result):
     return lines
 
 
+def imputation(result):
+    methods = list(result["runs"][0]["methods"])
+    lines = [
+        "Error on hidden cells, mean over columns and draws (the script says how); one setting for all tables.\n",
+        f"| table | hidden | {' | '.join(methods)} | nats | marginal |",
+        f"|---|--:|{'--:|' * (len(methods) + 2)}",
+    ]
+    for table, rate in dict.fromkeys((r["table"], r["rate"]) for r in result["runs"]):
+        runs = [r["methods"] for r in result["runs"] if (r["table"], r["rate"]) == (table, rate)]
+        errors = " | ".join(f"{np.mean([run[m]['error'] for run in runs]):.4f}" for m in methods)
+        nats = " | ".join(f"{np.mean([run['plurigp'][n] for run in runs]):.3f}" for n in ("nats", "marginal_nats"))
+        lines.append(f"| {table} | {rate} % | {errors} | {nats} |")
+    lines += ["\nWhat nominal intervals cover, and the calibration error of level probabilities.\n"]
+    lines += [
+        "| table | hidden | kind | cells | 50 % | 80 % | 90 % | calibration error |",
+        "|---|--:|---|--:|--:|--:|--:|--:|",
+    ]
+    for r in result["runs"]:
+        for kind, c in r["methods"]["plurigp"]["coverage"].items():
+            cover = " | ".join(f"{c[p]:.1%}" if p in c else "" for p in ("50%", "80%", "90%"))
+            error = f"{c['calibration_error']:.3f}" if "calibration_error" in c else ""
+            lines.append(f"| {r['table']} | {r['rate']} % | {kind} | {c['cells']} | {cover} | {error} |")
+    return lines
+
+
 SECTIONS = {
     "recovery": ("Recovery", recovery),
     "likelihoods": ("Right likelihoods", likelihoods),
@@ -182,6 +207,7 @@ SECTIONS = {
     "speed": ("Speed", speed),
     "time_to_quality": ("Time to quality", time_to_quality),
     "growth": ("Growth", growth),
+    "imputation": ("Imputation", imputation),
 }
 
 if __name__ == "__main__":
