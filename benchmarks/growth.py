@@ -20,6 +20,8 @@ import numpy as np
 import pandas as pd
 from common import save
 
+from plurigp.training import WARM
+
 MIXED = {"gaussian": 10, "bernoulli": 10, "beta": 6, "poisson": 8, "categorical": 6}
 
 
@@ -50,6 +52,11 @@ def write_rows(path: Path, n_rows: int, chunk: int = 100_000) -> None:
     writer.close()
 
 
+def settled(stamps: list[float]) -> float:
+    """Seconds of an epoch once the warm-up is over."""
+    return float(np.median(np.diff(stamps)[WARM:]))
+
+
 def fit_file(path: str, n_epochs: int) -> dict:
     """Seconds of an epoch and peak memory of a fit from the file; run in a process of its own."""
     from plurigp import PluriGP
@@ -62,7 +69,7 @@ def fit_file(path: str, n_epochs: int) -> dict:
     PluriGP(5, schema=schema, max_epochs=n_epochs, random_state=0, verbose=True).fit(path)
     total = time.perf_counter() - start
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024**2
-    return {"epoch": float(np.median(np.diff(stamps))), "fit": total, "peak_gb": peak}
+    return {"epoch": settled(stamps), "fit": total, "peak_gb": peak}
 
 
 def over_rows(sizes: list[int], n_epochs: int) -> list[dict]:
@@ -79,7 +86,7 @@ def over_rows(sizes: list[int], n_epochs: int) -> list[dict]:
     return out
 
 
-def over_columns(sizes: list[int], n_epochs: int = 6) -> list[dict]:
+def over_columns(sizes: list[int], n_epochs: int = 9) -> list[dict]:
     from plurigp import PluriGP
     from plurigp.progress import ProgressLine
 
@@ -93,7 +100,7 @@ def over_columns(sizes: list[int], n_epochs: int = 6) -> list[dict]:
         ProgressLine.__call__ = lambda self, epoch, record, stamps=stamps: stamps.append(time.perf_counter())
         schema = {f"c{d}": "bernoulli" if d % 2 else "gaussian" for d in range(n)}
         PluriGP(5, schema=schema, max_epochs=n_epochs, random_state=0).fit(frame)
-        epoch = float(np.median(np.diff(stamps)))
+        epoch = settled(stamps)
         out.append({"columns": n, "epoch": epoch, "microseconds_per_column": 1e6 * epoch / n})
         print(out[-1], flush=True)
     return out
@@ -103,7 +110,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, nargs="*", default=[10_000, 100_000, 1_000_000])
     parser.add_argument("--columns", type=int, nargs="*", default=[50, 200, 500, 2000])
-    parser.add_argument("--epochs", type=int, default=4, help="of the fits over rows (default: %(default)s)")
+    parser.add_argument("--epochs", type=int, default=9, help="of the fits over rows (default: %(default)s)")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.one:

@@ -36,6 +36,7 @@ def test_a_wider_family_must_win_clearly(rng):
     assert found.gains["negative_binomial"] == 0
 
 
+@pytest.mark.slow
 def test_every_column_with_a_choice_is_compared():
     sim = simulate(60, 1, {"lognormal": 2, "poisson": 1, "bernoulli": 1, "binomial": 1}, missing=0.1)
     found = compare_kinds(sim.table, infer_schema(sim.table, sim.schema), n_components=1, n_folds=2, max_epochs=3)

@@ -275,6 +275,7 @@ def test_a_full_step_on_one_basis_is_a_full_step_each(complete, n_draws):
     assert bounds[1] > bounds[0] + 1
 
 
+@pytest.mark.slow
 def test_training_on_one_basis_reaches_the_same_bound(complete):
     schedule = Schedule(max_epochs=80, batch_size=12, tol=0.0)
     reached = []

@@ -256,6 +256,7 @@ def test_without_own_functions_a_state_is_refreshed(gaussians):
     np.testing.assert_allclose(now.trace, 8, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_without_own_functions_training_climbs(gaussians):
     run = gaussians.train(max_epochs=40)
     path = totals(run)

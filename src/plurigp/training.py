@@ -41,6 +41,7 @@ COOLED = 0.03
 CALMEST = 1e-3  # how far step sizes are cut when epochs fail, before training gives up
 FINAL_DRAWS = 4  # draws of x per row for the final bound
 REFRESH = 8  # so many steps share one factorisation of q(v)
+EAGER = 100  # the first steps, as long as they are cautious, have one each: Λ grows fast
 
 
 @dataclass(frozen=True)
@@ -210,14 +211,14 @@ def run_epoch(
 ) -> tuple[State, int, Epoch]:
     """One pass over all batches; the number of the next step, and the parts averaged over the batches.
 
-    Steps are queued one behind the other, and only the averages come back to the host. While the steps are cautious
-    Λ grows fast, and every one of them has a factorisation of its own.
+    Steps are queued one behind the other, and only the averages come back to the host.
     """
     steps = []
     for n, batch in enumerate(epoch):
-        if state.now is None or rates.caution > 0 or (first_step + n) % REFRESH == 0:
+        at = first_step + n
+        if state.now is None or at % REFRESH == 0 or (at < EAGER and rates.caution > 0):
             state = refresh(state)
-        state, step = train_step(spec, state, batch, np.int64(seed), np.int32(first_step + n), rates)
+        state, step = train_step(spec, state, batch, np.int64(seed), np.int32(at), rates)
         steps.append(step)
     return state, first_step + len(steps), _average(steps)
 

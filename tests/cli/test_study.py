@@ -39,6 +39,7 @@ def study(folder, *options):
     return run(app, ["study", str(table(folder)), "--out", str(folder / "run"), "--jobs", "0", *options])
 
 
+@pytest.mark.slow
 def test_a_study_and_going_on(patients):
     options = ("--config", str(patients / "study.toml"), "--subtypes", "2", "--seed", "3")
     first = study(patients, *options)
