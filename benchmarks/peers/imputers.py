@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 from sklearn.ensemble import ExtraTreesRegressor
-from sklearn.experimental import enable_iterative_imputer  # noqa: F401
+from sklearn.experimental import enable_iterative_imputer  # noqa: F401 (importing it is what enables the next one)
 from sklearn.impute import IterativeImputer
 from sklearn.linear_model import BayesianRidge
 

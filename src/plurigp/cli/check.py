@@ -4,8 +4,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from plurigp.cli.errors import about
-from plurigp.cli.files import check_file, whole_file
+from plurigp.cli.files import check_file
 from plurigp.cli.text import say, say_json, say_table
+from plurigp.files import whole_file
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,8 +12,6 @@ from plurigp.files import whole_file, without_formulas
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["check_file", "check_folder", "check_table", "whole_file", "without_formulas", "write_table"]
-
 SEPARATORS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
 
 

@@ -1,5 +1,6 @@
 """How well the map predicts cells it was not shown: by column against the marginal, and whether its odds are honest."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -44,34 +45,17 @@ def calibration(model: PluriGP, shown: pd.DataFrame, truth: pd.DataFrame) -> pd.
 
 def _level_probabilities(
     model: PluriGP, shown: pd.DataFrame, truth: pd.DataFrame
-) -> list[tuple[str, np.ndarray, np.ndarray]]:
+) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
     """Per column with levels: the probability of each level in each hidden cell, and whether it was that one.
 
-    Levels are asked for one place at a time, in all columns at once.
+    Of two levels one is enough: the other's probability is the rest.
     """
     with_levels = [c for c in model.schema_.used if c.kind in LEVELS]
     actual = read_values(truth, Schema(tuple(with_levels)))
-    found: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {c.name: [] for c in with_levels}
-    for place in range(max((len(c.levels) for c in with_levels), default=0)):
-        having = [c for c in with_levels if place < len(c.levels) and (place or c.kind != "bernoulli")]
-        asked = {c.name: _constant(truth[c.name], c.levels[place]) for c in having}
-        if not asked:
-            continue
-        log_p = model.score_cells(shown, pd.DataFrame({name: asked.get(name, truth[name]) for name in truth.columns}))
-        for name in asked:
-            hidden = shown[name].isna().to_numpy() & np.isfinite(actual[name])
-            found[name].append((np.exp(log_p[name].to_numpy()[hidden]), (actual[name][hidden] == place).astype(float)))
-    return [
-        (name, np.concatenate([p for p, _ in parts]), np.concatenate([y for _, y in parts]))
-        for name, parts in found.items()
-        if sum(len(p) for p, _ in parts)
-    ]
-
-
-def _constant(column: pd.Series, level: object) -> pd.Series:
-    """The same level in every row, in the column's own dtype where it has one for it."""
-    filled = pd.Series([level] * len(column), index=column.index, dtype=object)
-    try:
-        return filled.astype(column.dtype)
-    except (TypeError, ValueError):
-        return filled
+    for column in with_levels:
+        hidden = shown[column.name].isna().to_numpy() & np.isfinite(actual[column.name])
+        if hidden.any():
+            first = int(column.kind == "bernoulli")
+            predicted = model.level_probabilities(shown, column.name).to_numpy()[hidden, first:]
+            happened = actual[column.name][hidden, None] == np.arange(first, len(column.levels))
+            yield column.name, predicted.ravel(), happened.ravel().astype(float)
