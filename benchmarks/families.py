@@ -23,7 +23,6 @@ from plurigp.data import KINDS
 from plurigp.datasets import simulate
 
 N_COLUMNS = 30
-BATCH = 100  # several steps per epoch: Adam moves the encoder and theta by 0.01 a step
 SCALED = ("log_sd", "log_scale")  # learned in units of the column's own sd where the family is standardised
 STANDARDISED = ("gaussian", "student_t", "censored_gaussian")
 
@@ -31,7 +30,7 @@ STANDARDISED = ("gaussian", "student_t", "censored_gaussian")
 def recovery(kind, seed, n_rows, n_points):
     """One table of one family: share closed, and every learned theta beside the true one."""
     sim = simulate(n_rows, 2, {kind: N_COLUMNS}, missing=0.2, random_state=seed, n_levels=(4,))
-    model = PluriGP(2, schema=sim.schema, random_state=seed, batch_size=BATCH, tol=1e-4).fit(sim.table)
+    model = PluriGP(2, schema=sim.schema, random_state=seed).fit(sim.table)
     coder = model.coder_
     ours = model.score_cells(sim.table, sim.truth).to_numpy()
     marginal = marginal_log_density(coder.table(sim.table), coder.table(sim.truth)) - coder.log_units
@@ -155,7 +154,7 @@ if __name__ == "__main__":
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--first", type=int, default=0, help="seed to go on from")
     parser.add_argument("--rows", type=int, default=600)
-    parser.add_argument("--points", type=int, default=61, help="of the oracle's grid, per dimension")
+    parser.add_argument("--points", type=int, default=45, help="of the oracle's grid, per dimension")
     given = parser.parse_args()
     if given.part == "recovery":
         for seed in range(given.first, given.seeds):

@@ -57,19 +57,19 @@ def oracle(sim, frame, truth, edge=4.0, n_points=90):
         prior = -0.5 * (grid**2).sum(1)
 
         @jax.jit
-        def seen_score(f_at):
-            return jnp.where(seen, cell_log_probs(layout, tuple(thetas), values, f_at), 0).sum(1)
+        def add(so_far, at):  # one sweep: sums are rescaled when a row finds a likelier point
+            top, total, cells = so_far
+            f_at, prior_at = at
+            log_probs = cell_log_probs(layout, tuple(thetas), values, f_at)
+            score = jnp.where(seen, log_probs, 0).sum(1) + prior_at
+            higher = jnp.maximum(top, score)
+            kept, weight = jnp.exp(top - higher), jnp.exp(score - higher)
+            cells = kept[:, None] * cells + weight[:, None] * jnp.exp(log_probs)
+            return (higher, kept * total + weight, cells), None
 
-        score = np.asarray(jax.lax.map(seen_score, f)) + prior[:, None]  # [G N]
-        weight = jnp.asarray(np.exp(score - score.max(0)))
-        weight = weight / weight.sum(0)
-
-        @jax.jit
-        def add(total, at):
-            f_at, w = at
-            return total + w[:, None] * jnp.exp(cell_log_probs(layout, tuple(thetas), values, f_at)), None
-
-        total, _ = jax.lax.scan(add, jnp.zeros(seen.shape), (f, weight))
+        start = (jnp.full(len(seen), -jnp.inf), jnp.zeros(len(seen)), jnp.zeros(seen.shape))
+        (_, total, cells), _ = jax.lax.scan(add, start, (f, jnp.asarray(prior)))
+        total = cells / total[:, None]
     out = np.empty(seen.shape)
     out[:, list(layout.order)] = np.log(np.maximum(np.asarray(total), 1e-300))
     return out

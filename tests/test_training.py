@@ -331,6 +331,16 @@ def test_a_slow_climb_is_a_plateau_only_below_the_tolerance():
         assert (n == 200) == (expected == "max_epochs"), (gain, n)
 
 
+def test_chance_does_not_end_a_climb():
+    """A gain of three times the tolerance, drawn with a noise of ten times it: one window of ten cannot tell."""
+    noise = 10 * np.random.default_rng(0).normal(size=(50, 120))
+    climb = 3 * np.arange(120) / WINDOW + noise  # tol · cells = 1 nat per window
+    ended = [Plateau(Schedule(max_epochs=1000, tol=1e-3), n_cells=1000) for _ in climb]
+    for plateau, totals in zip(ended, climb, strict=True):
+        feed(plateau, totals)
+    assert sum(plateau.cooling_from is not None for plateau in ended) <= 5
+
+
 def test_a_falling_bound_is_a_plateau():
     assert len(feed(Plateau(Schedule(max_epochs=1000), 10), -np.arange(1000.0))) < 100
 

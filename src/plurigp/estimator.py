@@ -82,7 +82,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         expectation: str = "quadrature",
         kl_weight: float = 1.0,
         batch_size: int = 500,
-        max_epochs: int = 300,
+        max_epochs: int = 600,
         tol: float = 3e-4,
         n_init: int = 1,
         learning_rate: float = 0.01,

@@ -35,7 +35,8 @@ from plurigp.model import Model
 STEEPEST = 50.0  # gradients per row are cut to this norm: one wild batch must not fill Adam's memory
 ADAM = optax.chain(optax.clip_by_global_norm(STEEPEST), optax.scale_by_adam())
 WARM = 5  # epochs over which Adam's rate rises from zero: q(v) settles first, so that the start is not thrown away
-WINDOW = 10  # epochs over which the bound is smoothed before a plateau is looked for
+WINDOW = 10  # epochs over which the bound is smoothed, at least, before a plateau is looked for
+WINDOW_SHARE = 0.25  # of all epochs so far, if that is more
 COOLING = 0.2  # share of the epochs spent letting both step sizes fall to COOLED of their value
 COOLED = 0.03
 CALMEST = 1e-3  # how far step sizes are cut when epochs fail, before training gives up
@@ -48,7 +49,7 @@ EAGER = 100  # the first steps, as long as they are cautious, have one each: Λ 
 class Schedule:
     """How long and how fast. `tol`: nats per observed cell that WINDOW epochs must gain for training to go on."""
 
-    max_epochs: int = 300
+    max_epochs: int = 600
     batch_size: int = 500
     learning_rate: float = 0.01
     natural_rate: float = 0.3
@@ -245,10 +246,18 @@ class Plateau:
             self.cooling_until = min(longest, done + max(WINDOW, round(COOLING / (1 - COOLING) * done)))
 
     def _flat(self) -> bool:
+        """Are even two standard errors more than the gain from one window to the next too little?
+
+        The bound is drawn anew in every epoch: on a small table chance alone hides a gain that is well worth having.
+        """
         if len(self.totals) < 3 * WINDOW:
             return False
-        late, early = np.mean(self.totals[-WINDOW:]), np.mean(self.totals[-2 * WINDOW : -WINDOW])
-        return bool(late - early < self.schedule.tol * self.n_cells)
+        width = max(WINDOW, round(WINDOW_SHARE * len(self.totals)))
+        windows = np.reshape(self.totals[-2 * width :], (2, width))
+        gain = windows[1].mean() - windows[0].mean()
+        noise = np.diff(windows, axis=1).std() / np.sqrt(2)  # differences are free of the trend
+        enough = self.schedule.tol * self.n_cells * width / WINDOW
+        return bool(gain + 2 * noise * np.sqrt(2 / width) < enough)
 
     @property
     def factor(self) -> float:

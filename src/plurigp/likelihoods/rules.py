@@ -57,8 +57,13 @@ def expect(
     if len(weights) <= UNROLL:
         return sum(w * g(mean + sd * t) for t, w in zip(points, weights, strict=True))
     first = jnp.zeros_like(jax.eval_shape(g, mean))
-    total, _ = jax.lax.scan(lambda total, tw: (total + tw[1] * g(mean + sd * tw[0]), None), first, (points, weights))
-    return total
+
+    @jax.checkpoint  # the slopes evaluate g again: cheaper than to keep all of its parts at every node
+    def add(total: Any, node: tuple[Array, Scalar]) -> tuple[Any, None]:
+        t, w = node
+        return total + w * g(mean + sd * t), None
+
+    return jax.lax.scan(add, first, (points, weights))[0]
 
 
 def log_expect(
