@@ -14,8 +14,8 @@ BENCH := $(VENV)/.installed-bench
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
 
-demo: $(CORE) ## learn a map of the bundled SUPPORT table and write it to demo-output/
-	$(BIN)/plurigp demo --out demo-output --force
+demo: $(CORE) ## study the bundled SUPPORT patients and write a report to demo-output/
+	$(BIN)/plurigp demo --out demo-output
 
 test: $(DEV) ## run the tests, except the slow ones
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile

@@ -75,6 +75,12 @@ def like_with_like(model: PluriGP, shown: pd.DataFrame, truth: pd.DataFrame, sch
     return scores.where(shown.isna() & truth.notna())
 
 
+def saved(name: str) -> dict:
+    """What was saved before, without the versions; nothing if there is nothing."""
+    path = RESULTS / f"{name}.json"
+    return {k: v for k, v in json.loads(path.read_text()).items() if k != "versions"} if path.exists() else {}
+
+
 def save(name: str, result: dict) -> None:
     """Results with the versions they came from."""
     RESULTS.mkdir(exist_ok=True)

@@ -7,9 +7,11 @@ import json
 from pathlib import Path
 
 import numpy as np
+from lines import line_chart
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "results.md"
+FIGURES = PAGE.parent / "figures"
 
 
 RECOVERY = (
@@ -80,7 +82,7 @@ def _family_recovery(runs_of):
 
 def _censoring(runs):
     lines = [
-        "\nA lab value with 30 % below its limit among eleven others: error behind the limit, and of its mean.\n",
+        "\nFour lab values of twelve, 30 % below their limits: errors behind the limit and of the mean, in its sd.\n",
         "| seed | rmse: censored | limit | half | mean: censored | limit | half |",
         "|---|--:|--:|--:|--:|--:|--:|",
     ]
@@ -152,12 +154,19 @@ def time_to_quality(result):
         "| table | seed | way | reached after | final score | seconds in all |",
         "|---|---|---|--:|--:|--:|",
     ]
+    pictures = []
     for table in (k for k in result if k != "versions"):
-        for seed, run in enumerate(result[table]):
+        for run in result[table]:
+            seed = run["seed"]
             for way, final in run["final"].items():
                 when = "never" if run["reached"][way] is None else f"{run['reached'][way]:.1f} s"
                 lines.append(f"| {table} | {seed} | {way} | {when} | {final:.4f} | {run['seconds'][way]:.1f} |")
-    return lines
+        paths = result[table][0]["paths"]
+        series = {way: ([p["seconds"] for p in path], [p["cells"] for p in path]) for way, path in paths.items()}
+        title, drawn = f"Time to quality: {table}, seed 0", FIGURES / f"quality_{table}.svg"
+        line_chart(drawn, title, "seconds of training", "nats per hidden cell", series, log_y=False)
+        pictures.append(f"![{title}](figures/{drawn.name})")
+    return [*lines, "", *pictures]
 
 
 def growth(result):
@@ -171,7 +180,26 @@ def growth(result):
         lines.append(f"| {r['rows']:,} rows | {cost} |")
     for r in result["columns"]:
         lines.append(f"| {r['columns']:,} columns | {r['epoch']:.3f} | {r['microseconds_per_column']:.0f} µs | | |")
-    return lines
+    c = result["cohort"]
+    return [*lines, f"\nThe cohort, {c['rows']:,} × {c['columns']}, {c['epochs']} epochs: {c['fit']:.1f} s in all."]
+
+
+def sweeps(result):
+    lines = [
+        "Milliseconds per epoch, one size changed at a time.\n",
+        "| | size | plurigp | GPyTorch, Z shared |",
+        "|---|--:|--:|--:|",
+    ]
+    pictures = []
+    for name in (k for k in result if k != "versions"):
+        for r in result[name]:
+            ms = [r["milliseconds"].get(who) for who in ("plurigp", "GPyTorch, Z shared")]
+            lines.append(f"| {name} | {r['size']} | {' | '.join('' if m is None else f'{m:.1f}' for m in ms)} |")
+        sizes, names = [r["size"] for r in result[name]], result[name][0]["milliseconds"]
+        series = {who: (sizes, [r["milliseconds"][who] for r in result[name]]) for who in names}
+        line_chart(FIGURES / f"sweep_{name}.svg", f"Time per epoch by {name}", name, "ms per epoch", series)
+        pictures.append(f"![time per epoch by {name}](figures/sweep_{name}.svg)")
+    return [*lines, "", *pictures]
 
 
 def imputation(result):
@@ -205,6 +233,7 @@ SECTIONS = {
     "families": ("Families", families),
     "start": ("The start", start),
     "speed": ("Speed", speed),
+    "sweeps": ("Sweeps", sweeps),
     "time_to_quality": ("Time to quality", time_to_quality),
     "growth": ("Growth", growth),
     "imputation": ("Imputation", imputation),

@@ -23,7 +23,7 @@ from peers import ours
 
 import plurigp
 from plurigp.data import Coder, Schema, Table
-from plurigp.datasets import digits, simulate_cohort
+from plurigp.datasets import digits, load_support, simulate_cohort
 from plurigp.likelihoods.blocks import make_layout
 
 RESULTS = Path(__file__).parent / "results" / "speed.json"
@@ -44,6 +44,7 @@ class Shape:
 SHAPES = {
     "simulated": Shape(lambda: digits(n_per_digit=200), n_components=6, batch_size=300),
     "clinical": Shape(simulate_cohort, n_components=10, batch_size=350),
+    "support": Shape(load_support, n_components=10, batch_size=500),
 }
 
 

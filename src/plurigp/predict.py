@@ -15,7 +15,8 @@ from plurigp.arrays import Array, Scalar
 from plurigp.compiling import compiled_work
 from plurigp.data import Table
 from plurigp.encoder import Encoder, LatentNormal, kl_x
-from plurigp.gp.sparse import Posterior, features, moments
+from plurigp.gp.linalg import unpack
+from plurigp.gp.sparse import Posterior, SparseGP, features, moments
 from plurigp.likelihoods import blocks
 from plurigp.likelihoods.blocks import Layout
 from plurigp.likelihoods.rules import Rule
@@ -304,9 +305,12 @@ def _moments_at(p: Predictor, x: Float[Array, "B Q"]) -> tuple[Array, Array]:
 def _draw_at(p: Predictor, values: np.ndarray, x: np.ndarray, rng: np.random.Generator, n: int) -> np.ndarray:
     """f from q(f|x) and y from its likelihood, for the first n rows [n D], schema order."""
     f_mean, f_var = (np.asarray(part)[:n] for part in _moments_at(p, x))
-    f = rng.normal(f_mean, np.sqrt(f_var))
+    return _draw_cells(p, values[:n], rng.normal(f_mean, np.sqrt(f_var)), rng)
+
+
+def _draw_cells(p: Predictor, values: np.ndarray, f: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     thetas = jax.tree.map(np.asarray, p.model.thetas)
-    return _schema_order(p.layout, blocks.draws(p.layout, thetas, values[:n], f, rng))
+    return _schema_order(p.layout, blocks.draws(p.layout, thetas, values, f, rng))
 
 
 def draw_rows(predictor: Predictor, table: Table, seed: int) -> np.ndarray:
@@ -318,6 +322,37 @@ def draw_rows(predictor: Predictor, table: Table, seed: int) -> np.ndarray:
             x = rng.normal(size=(len(rows), predictor.n_components))
             parts.append(_draw_at(predictor, values, x, rng, n))
     return np.concatenate(parts)
+
+
+@jax.jit
+def _features_at(gp: SparseGP, x: Array) -> tuple[Array, Array]:
+    seen_by_Z = features(gp, x)
+    return seen_by_Z.A, seen_by_Z.rest
+
+
+def draw_table(predictor: Predictor, table: Table, seed: int) -> np.ndarray:
+    """Coded rows [N D] that share one draw of all functions, as the rows of a table do: x ~ N(0, I),
+    v ~ q(v), f = b + s (Aᵀv + √rest ε), then cells."""
+    rng, gp = np.random.default_rng(seed), predictor.model.gp
+    bias, scale = np.asarray(gp.bias), np.exp(np.asarray(gp.log_scale))
+    parts = []
+    with compiled_work():
+        v = _draw_v(predictor.q, rng)
+        for n, rows, values, _ in _chunks(predictor.layout, table):
+            x = rng.normal(size=(len(rows), predictor.n_components))
+            A, rest = (np.asarray(part) for part in _features_at(gp, x))
+            noise = np.sqrt(rest)[:, None] * rng.normal(size=(len(rows), len(v)))
+            parts.append(_draw_cells(predictor, values[:n], (bias + scale * ((v @ A).T + noise))[:n], rng))
+    return np.concatenate(parts)
+
+
+def _draw_v(q: Posterior, rng: np.random.Generator) -> Float[np.ndarray, "P M"]:
+    """One draw of v_p ~ N(m_p, S_p) for every function."""
+    m = np.asarray(q.m)
+    doubled = np.asarray(unpack(q.S, m.shape[1]))  # off the diagonal
+    S = (doubled + np.einsum("pmm->pm", doubled)[:, :, None] * np.eye(m.shape[1])) / 2
+    roots = np.linalg.cholesky(S + 1e-9 * np.eye(m.shape[1]))
+    return m + np.einsum("pmn,pn->pm", roots, rng.normal(size=m.shape))
 
 
 def draw_given(predictor: Predictor, table: Table, n_draws: int, seed: int) -> Iterator[Float[np.ndarray, "S n D"]]:

@@ -3,7 +3,7 @@
 import pytest
 
 from plurigp.report import report_figures, search, write_report
-from plurigp.report.browser import print_pdf, write_svgs
+from plurigp.report.browser import print_pdf, write_pictures
 
 CHROMIUM = search()
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium, Chrome or Edge on this machine")
@@ -154,6 +154,9 @@ def test_on_paper_and_as_pictures(report, result, tmp_path):
     pdf = print_pdf(CHROMIUM, report, tmp_path / "report.pdf")
     assert pdf.read_bytes().startswith(b"%PDF")
     figures = report_figures(result)
-    pictures = write_svgs(CHROMIUM, figures, tmp_path / "figures")
-    assert {picture.stem for picture in pictures} == {figure.name for figure in figures}
-    assert all(picture.read_text(encoding="utf-8").startswith("<svg") for picture in pictures)
+    pictures = write_pictures(CHROMIUM, figures, tmp_path / "figures")
+    assert sorted(path.name for path in pictures) == sorted(
+        f"{f.name}.{kind}" for f in figures for kind in ("svg", "png")
+    )
+    start = {".svg": b"<svg", ".png": b"\x89PNG"}
+    assert all(path.read_bytes().startswith(start[path.suffix]) for path in pictures)

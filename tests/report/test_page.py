@@ -11,8 +11,8 @@ from plurigp.report import render, report_figures, write_report
 from plurigp.report.page import as_json, plotly_js, source_hash
 from plurigp.types import DataError
 
-NAMES = {"gaps", "selection", "map", "sizes", "number", "consensus", "shuffled", "structureless", "characteristics",
-         "survival", "predictions", "calibration", "training"}  # fmt: skip
+NAMES = {"gaps", "selection", "map", "sizes", "number", "consensus", "cdf", "shuffled", "structureless",
+         "characteristics", "survival", "predictions", "calibration", "training"}  # fmt: skip
 
 
 def data_of(page):
@@ -132,3 +132,14 @@ def test_a_large_table_is_shown_in_blocks(of_paper_size):
     figures = {figure.name: figure for figure in report_figures(of_paper_size)}
     assert len(figures["consensus"].data[0]["z"]) == 200
     assert "Large tables are shown as means" in render(of_paper_size)
+
+
+def test_every_figure_is_a_plot_of_the_result(result):
+    names = {figure.name for figure in report_figures(result)}
+    assert set(dir(result.plot)) == names
+    for name in names:
+        figure = getattr(result.plot, name)()
+        assert len(figure.data) > 0, name
+        assert figure.layout.height > 100, name
+    with pytest.raises(AttributeError, match=r"this study has no figure 'nothing'; it has .*consensus"):
+        result.plot.nothing  # noqa: B018

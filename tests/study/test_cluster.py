@@ -77,7 +77,8 @@ def test_matched_undoes_a_renaming(rng):
 
 
 def choice(stability, reference, level=0.05):
-    return Choice(np.arange(2, 2 + len(stability)), np.asarray(stability, float), np.asarray(reference, float), level)
+    stability = np.asarray(stability, float)
+    return Choice(np.arange(2, 2 + len(stability)), stability, np.asarray(reference, float), level, stability)
 
 
 def test_the_number_of_clusters_with_the_largest_gain_is_chosen():
@@ -89,6 +90,14 @@ def test_the_number_of_clusters_with_the_largest_gain_is_chosen():
     frame = found.frame(found.chosen)
     assert frame.loc[frame["chosen"], "n_clusters"].tolist() == [3]
     np.testing.assert_allclose(frame["p"], 1 / 20)
+
+
+def test_an_average_over_pairs_is_not_held_against_single_pairs():
+    """Nine pairs in ten agree by nothing: their average lies above most single ones without any structure."""
+    reference = np.zeros((19, 1))
+    found = Choice(np.array([2]), np.array([0.06]), reference, 0.05, np.array([0.0]))
+    assert found.p == 1
+    assert found.chosen == 1
 
 
 def test_no_gain_is_one_cluster():

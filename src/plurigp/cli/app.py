@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from plurigp.cli.errors import one_line_errors
+from plurigp.cli.errors import CommandError, one_line_errors
 
 app = typer.Typer(
     name="plurigp",
@@ -368,27 +368,28 @@ def report(
 @verb
 def demo(
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder for the results.")],
-    rows: Annotated[
-        int | None, typer.Option(metavar="N", min=100, help="Use so many rows of the table.", show_default="all")
-    ] = None,
+    rows: Annotated[int | None, typer.Option(metavar="N", min=100, help="Study so many of the patients.")] = None,
     epochs: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="At most so many passes over the rows.")
     ] = None,
-    force: Force = False,
+    refits: Annotated[int | None, typer.Option(metavar="N", min=2, help="Refits on random halves.")] = None,
+    references: Annotated[
+        int | None, typer.Option(metavar="N", min=0, help="Structureless tables to compare with.")
+    ] = None,
 ) -> None:
     """Run the whole job on the bundled SUPPORT table.
 
-    9,105 seriously ill hospital patients with gaps in every row. Prints the kinds it inferred and why, trains, compares
-    with the marginal baseline on hidden cells, and writes the latent positions, the filled table, a picture and the
-    model.
+    A study of 1,500 of its 9,105 seriously ill hospital patients: prints the kinds it inferred and why, maps the
+    patients, finds subtypes, says how robust they are and what became of them, and ends with a report for people.
+    When it was stopped it goes on from the same folder.
 
     \b
     Example:
       plurigp demo --out demo-output
     """
     from plurigp.cli.demo import run_demo
-    from plurigp.cli.files import check_folder
 
-    check_folder(out, force)
-    options = {"rows": rows, "epochs": epochs}
+    if out.exists() and not out.is_dir():
+        raise CommandError(f"{out}: is a file; --out must name a folder.")
+    options = {"rows": rows, "epochs": epochs, "refits": refits, "references": references}
     run_demo(out, **{name: value for name, value in options.items() if value is not None})

@@ -37,8 +37,8 @@ def run_report(folder: Path, out: Path | None, pdf: bool, rows: Path | None, tit
 def write_page(
     result: "StudyResult", path: Path, folder: Path, title: str | None = None, table: "pd.DataFrame | None" = None
 ) -> list[str]:
-    """The page, and where a browser is there to draw them every figure as SVG in the run folder; what was written."""
-    from plurigp.report import report_figures, search, write_report, write_svgs
+    """The page, and every figure as SVG and PNG where a browser is there to draw them; what was written."""
+    from plurigp.report import report_figures, search, write_pictures, write_report
     from plurigp.types import DataError
 
     write_report(result, path, title, table)
@@ -46,7 +46,7 @@ def write_page(
     if browser is None:
         return [f"wrote {path}"]
     try:
-        pictures = write_svgs(browser, report_figures(result), folder / FIGURES)
+        pictures = write_pictures(browser, report_figures(result), folder / FIGURES)
     except DataError as error:
-        return [f"wrote {path}", f"no figures were written as SVG: {error}"]
-    return [f"wrote {path}", f"wrote {len(pictures)} figures as SVG to {folder / FIGURES}"]
+        return [f"wrote {path}", f"no pictures of the figures were written: {error}"]
+    return [f"wrote {path}", f"wrote {len(pictures) // 2} figures as SVG and PNG to {folder / FIGURES}"]

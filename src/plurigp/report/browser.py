@@ -1,5 +1,6 @@
-"""What needs a browser, by its command line alone: the page as PDF and every figure as SVG."""
+"""What needs a browser, by its command line alone: the page as PDF and every figure as a picture."""
 
+import base64
 import os
 import re
 import shutil
@@ -21,14 +22,16 @@ APPS = (
 )
 VARIABLE = "PLURIGP_BROWSER"
 PATIENCE = 120  # seconds
-PICTURE = re.compile(r"picture:([a-z]+):(\S+)")
+PICTURE = re.compile(r"picture:([a-z]+):(svg|png):(\S+)")
 DRAWING = """
 const ink = {paper_bgcolor: "white", plot_bgcolor: "white", font: {family: "sans-serif", color: "#1c2430"}};
 (async () => {
   for (const [name, figure] of Object.entries(JSON.parse(document.getElementById("figures").textContent))) {
-    const size = {format: "svg", width: 900, height: figure.height};
-    const url = await Plotly.toImage({data: figure.data, layout: {...ink, ...figure.layout}}, size);
-    document.getElementById("pictures").append(`picture:${name}:${url.slice(url.indexOf(",") + 1)} `);
+    for (const format of ["svg", "png"]) {
+      const size = {format, width: 900, height: figure.height, scale: format === "png" ? 2 : 1};
+      const url = await Plotly.toImage({data: figure.data, layout: {...ink, ...figure.layout}}, size);
+      document.getElementById("pictures").append(`picture:${name}:${format}:${url.slice(url.indexOf(",") + 1)} `);
+    }
   }
 })();
 """
@@ -61,8 +64,8 @@ def print_pdf(browser: Path, page: Path, out: Path) -> Path:
     return out
 
 
-def write_svgs(browser: Path, figures: list[Figure], folder: Path) -> list[Path]:
-    """Every figure as a file of its own, black on white."""
+def write_pictures(browser: Path, figures: list[Figure], folder: Path) -> list[Path]:
+    """Every figure as an SVG and a PNG file of its own, black on white."""
     content = as_json({figure.name: figure.plain() for figure in figures})
     page = (
         '<!doctype html><meta charset="utf-8"><pre id="pictures"></pre>'
@@ -74,12 +77,14 @@ def write_svgs(browser: Path, figures: list[Figure], folder: Path) -> list[Path]
         source.write_text(page, encoding="utf-8")
         pictures = PICTURE.findall(_run(browser, "--dump-dom", source.as_uri()))
     folder.mkdir(parents=True, exist_ok=True)
-    return [_write(folder / f"{name}.svg", unquote(svg)) for name, svg in pictures if "%3Csvg" in svg]
+    return [_write(folder / f"{name}.{kind}", kind, content) for name, kind, content in pictures]
 
 
-def _write(path: Path, svg: str) -> Path:
+def _write(path: Path, kind: str, content: str) -> Path:
+    """From the part of a data URL behind its comma."""
+    data = unquote(content).encode() if kind == "svg" else base64.b64decode(content)
     with whole_file(path) as part:
-        part.write_text(svg, encoding="utf-8")
+        part.write_bytes(data)
     return path
 
 

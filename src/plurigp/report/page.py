@@ -24,6 +24,7 @@ from plurigp.report.figures import (
 )
 from plurigp.report.map import MOST, map_figure
 from plurigp.report.subtype_figures import (
+    cdf_figure,
     characteristics_figure,
     consensus_figure,
     null_figures,
@@ -88,6 +89,7 @@ def report_figures(result: StudyResult, cells: pd.DataFrame | None = None) -> li
         sizes_figure(result) if several else None,
         number_figure(result),
         consensus_figure(result) if several else None,
+        cdf_figure(result) if several else None,
         *null_figures(result),
         characteristics_figure(result) if several else None,
         survival_figure(result),

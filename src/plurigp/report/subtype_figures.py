@@ -133,6 +133,21 @@ def _by_block(matrix: np.ndarray, edges: np.ndarray) -> np.ndarray:
     return np.add.reduceat(np.add.reduceat(matrix, edges[:-1], axis=0), edges[:-1], axis=1)
 
 
+def cdf_figure(result: StudyResult) -> Figure:
+    """The share of pairs of patients by how often they were put together; flat between the ends is clear-cut."""
+    grid, share = result.consensus.cdf_at, result.consensus.cdf
+    line = {
+        "type": "scatter", "mode": "lines", "x": rounded(grid), "y": rounded(share), "showlegend": False,
+        "line": {"color": COLOURS[0], "width": 2.5, "shape": "hv"},
+        "hovertemplate": "%{y:.0%} of pairs: together in at most %{x:.0%} of refits<extra></extra>",
+    }  # fmt: skip
+    layout = {
+        "xaxis": axis("grouped together in at most this share of refits", range=[0, 1], tickformat=".0%"),
+        "yaxis": axis("share of pairs of patients", range=[0, 1.02], tickformat=".0%"),
+    }
+    return Figure("cdf", "How many pairs of patients are grouped together how often.", [line], layout, 300)
+
+
 def null_figures(result: StudyResult) -> list[Figure]:
     """Each subtype's index against shuffled labels, and its agreement against structureless tables."""
     table, nulls = result.subtypes, result.nulls

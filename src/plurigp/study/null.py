@@ -1,17 +1,10 @@
 """What the indices would be without structure: shuffled labels (the paper's), and structureless tables."""
 
-import jax
 import numpy as np
 import pandas as pd
 
-from plurigp.arrays import Array
-from plurigp.compiling import compiled_work
-from plurigp.data import Table
 from plurigp.estimator import PluriGP
-from plurigp.gp.linalg import unpack
-from plurigp.gp.sparse import Posterior, SparseGP, features
-from plurigp.likelihoods import blocks
-from plurigp.predict import Predictor
+from plurigp.predict import draw_table
 from plurigp.study.consensus import pair_consensus, random_pairs
 
 
@@ -62,37 +55,6 @@ def p_values(draws: np.ndarray, index: np.ndarray) -> np.ndarray:
 def structureless_table(model: PluriGP, frame: pd.DataFrame, seed: int) -> pd.DataFrame:
     """A table drawn from the model with x ~ N(0, I): the same columns, companions and gaps, but no clusters."""
     table = model.coder_.table(frame)
-    drawn = model.coder_.frame(_draw(model._ready(), table, np.random.default_rng(seed)), frame.index)
+    drawn = model.coder_.frame(draw_table(model._ready(), table, seed), frame.index)
     used = {column.name: drawn[column.name].mask(~table.seen[:, d]) for d, column in enumerate(table.schema.columns)}
     return pd.DataFrame({name: used.get(name, frame[name]) for name in frame.columns}, index=frame.index)
-
-
-def _draw(predictor: Predictor, table: Table, rng: np.random.Generator) -> np.ndarray:
-    """Coded rows [N D], schema order: one draw of all functions for the whole table, f = b + s Aᵀv, then cells.
-
-    The rows of a table share their functions, so those of a reference do too.
-    """
-    layout, gp = predictor.layout, predictor.model.gp
-    values, _ = blocks.arrange(layout, table)
-    with compiled_work():
-        A = np.asarray(_features(gp, rng.normal(size=(len(values), gp.Z.shape[1]))))  # [M N]
-        v = _draw_v(predictor.q, rng)
-        f = np.asarray(gp.bias) + np.exp(np.asarray(gp.log_scale)) * (v @ A).T
-        cells = blocks.draws(layout, jax.tree.map(np.asarray, predictor.model.thetas), values, f, rng)
-    out = np.empty_like(cells)
-    out[:, list(layout.order)] = cells
-    return out
-
-
-@jax.jit
-def _features(gp: SparseGP, x: Array) -> Array:
-    return features(gp, x).A
-
-
-def _draw_v(q: Posterior, rng: np.random.Generator) -> np.ndarray:
-    """One draw of v_p ~ N(m_p, S_p) for every function [P M]."""
-    m = np.asarray(q.m)
-    doubled = np.asarray(unpack(q.S, m.shape[1]))  # off the diagonal
-    S = (doubled + np.einsum("pmm->pm", doubled)[:, :, None] * np.eye(m.shape[1])) / 2
-    roots = np.linalg.cholesky(S + 1e-9 * np.eye(m.shape[1]))
-    return m + np.einsum("pmn,pn->pm", roots, rng.normal(size=m.shape))

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -153,6 +154,14 @@ class StudyResult:
         if self.folder is None:
             raise DataError("this study was not saved, so it has no model; run it with a folder.")
         return load(self.folder / MODEL)
+
+    @property
+    def plot(self) -> Any:
+        """The report's figures for a notebook: `result.plot.consensus()`; `dir(result.plot)` names them all.
+
+        Drawn by the report, which lies above the study: it is looked up by name, so that no study needs it.
+        """
+        return import_module("plurigp.report.plots").Plots(self)
 
     def assign(self, table: Any) -> pd.DataFrame:
         """Place new rows: subtype, a probability per subtype, outlier flag, latent mean and sd; the index is kept.

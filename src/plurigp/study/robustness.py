@@ -67,11 +67,11 @@ def choose(halves: HalfLabels, references: HalfLabels | None, config: StudyConfi
     """Stability by number of clusters, of the data and of every structureless table."""
     least = TOO_SMALL * config.outlier_share
     tried = [K for K in halves.n_clusters if config.max_subtypes >= K]
-    stability = [pair_agreement(halves, K, least).min((1, 2)).mean() for K in tried]
+    by_pair = np.stack([pair_agreement(halves, K, least).min((1, 2)) for K in tried], axis=1)  # [pairs k]
     reference = np.zeros((0, len(tried)))
     if references is not None:
         reference = np.stack([pair_agreement(references, K, least).min((1, 2)) for K in tried], axis=1)
-    return Choice(np.array(tried), np.array(stability), reference, config.level)
+    return Choice(np.array(tried), by_pair.mean(0), reference, config.level, by_pair[0])
 
 
 @dataclass(frozen=True, eq=False)
