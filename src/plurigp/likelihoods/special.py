@@ -1,10 +1,10 @@
 """log Γ of positive numbers and log Φ, with slopes that hold in float32 and far out in the tails."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax.scipy.special import log_ndtr as plain_log_ndtr
+from jax.scipy.special import erfc
 
 from plurigp.arrays import Array
 
@@ -51,54 +51,98 @@ def _log_gamma_jvp(primals: Any, tangents: Any) -> tuple[Array, Array]:
 # --- log Φ and the mass between two bounds ---
 
 TAIL = 8.0  # below −TAIL, Φ(−t) = φ(t) R(t) with Mills' ratio R by its continued fraction
-DEPTH = 8
+DEPTH = {4: 4, 8: 8}  # of the fraction, by bytes of a number: exact to rounding from TAIL on
 NARROW = 0.1  # an interval as narrow as this has the mass of a short series around its middle
+SQRT_HALF = 0.7071067811865476
 
 
 def _mills(t: Array) -> Array:
     """R(t) = 1 / (t + 1 / (t + 2 / (t + …))) for t ≥ TAIL."""
     below = t
-    for k in range(DEPTH, 0, -1):
+    for k in range(DEPTH[jnp.asarray(t).dtype.itemsize], 0, -1):
         below = t + k / below
     return 1 / below
+
+
+def _log_density(x: Array) -> Array:
+    return -x * x / 2 - HALF_LOG_2PI
 
 
 @jax.custom_jvp
 def log_ndtr(x: Array) -> Array:
     """log Φ(x)."""
-    far = -x * x / 2 - HALF_LOG_2PI + jnp.log(_mills(jnp.maximum(-x, TAIL)))
-    return jnp.where(x < -TAIL, far, plain_log_ndtr(jnp.maximum(x, -TAIL)))
+    beyond = erfc(jnp.minimum(jnp.abs(x), TAIL) * SQRT_HALF) / 2
+    near = jnp.where(x > 0, jnp.log1p(-beyond), jnp.log(beyond))
+    return jnp.where(x < -TAIL, _log_density(x) + jnp.log(_mills(jnp.maximum(-x, TAIL))), near)
 
 
 @log_ndtr.defjvp
 def _log_ndtr_jvp(primals: Any, tangents: Any) -> tuple[Array, Array]:
     """φ / Φ, which in the tail is 1 / R: nothing of the size of x² cancels."""
     (x,), value = primals, log_ndtr(*primals)
-    near = jnp.maximum(x, -TAIL)
-    slope = jnp.where(
-        x < -TAIL,
-        1 / _mills(jnp.maximum(-x, TAIL)),
-        jnp.exp(-near * near / 2 - HALF_LOG_2PI - jnp.where(x < -TAIL, 0, value)),
-    )
-    return value, slope * tangents[0]
+    tail = x < -TAIL
+    near = jnp.exp(_log_density(jnp.where(tail, 0.0, x)) - jnp.where(tail, 0.0, value))
+    return value, jnp.where(tail, 1 / _mills(jnp.maximum(-x, TAIL)), near) * tangents[0]
 
 
 def log_between(low: Array, high: Array) -> Array:
     """log(Φ(high) − Φ(low)) for low < high, turned to the side where Φ is small, so that nothing cancels."""
     turn = low + high > 0
-    low, high = jnp.where(turn, -high, low), jnp.where(turn, -low, high)
+    return _log_between(jnp.where(turn, -high, low), jnp.where(turn, -low, high))
+
+
+class _Parts(NamedTuple):
+    """log mass and its slopes: (φ(high) − φ(low)) / mass by a shift of both ends, and half the sum by the width."""
+
+    value: Array
+    by_shift: Array
+    by_width: Array
+
+
+def _slopes(at_high: Array, at_low: Array) -> tuple[Array, Array]:
+    return at_high - at_low, (at_high + at_low) / 2
+
+
+def _narrow(width: Array, middle: Array) -> _Parts:
+    """By a short series around the middle."""
+    series = (middle**2 - 1) * width**2 / 24 + (middle**4 - 6 * middle**2 + 3) * width**4 / 1920
+    log_mass = jnp.log(width) + jnp.log1p(series)  # over φ(middle)
+    tilt, size = middle * width / 2, jnp.exp(-width * width / 8 - log_mass)
+    return _Parts(_log_density(middle) + log_mass, -2 * size * jnp.sinh(tilt), size * jnp.cosh(tilt))
+
+
+def _in_tail(low: Array, high: Array) -> _Parts:
+    """Where both ends lie beyond −TAIL: relative to φ(high), so that no square of an end is left to cancel."""
+    a, b = -high, -low
+    fall = jnp.exp(-(b - a) * (a + b) / 2)  # φ(low) / φ(high)
+    mass = _mills(a) - fall * _mills(b)  # over φ(high)
+    return _Parts(_log_density(high) + jnp.log(mass), *_slopes(1 / mass, fall / mass))
+
+
+def _in_middle(low: Array, high: Array) -> _Parts:
+    mass = (erfc(-high * SQRT_HALF) - erfc(-low * SQRT_HALF)) / 2
+    value = jnp.log(mass)
+    return _Parts(value, *_slopes(*(jnp.exp(_log_density(end) - value) for end in (high, low))))
+
+
+def _between(low: Array, high: Array) -> _Parts:
+    """Each way sees only what it is made for; the others get harmless stand-ins, since all of them are computed."""
     width, middle = high - low, (low + high) / 2
-    narrow = width * (1 + jnp.abs(middle)) < NARROW
-    w, m = jnp.where(narrow, width, NARROW / 2), jnp.where(narrow, middle, 0.0)
-    series = (m**2 - 1) * w**2 / 24 + (m**4 - 6 * m**2 + 3) * w**4 / 1920
-    slim = -m * m / 2 - HALF_LOG_2PI + jnp.log(w) + jnp.log1p(series)
-    gap = jnp.where(narrow, 1.0, _log_ratio(low, high))
-    return jnp.where(narrow, slim, log_ndtr(high) + jnp.log(-jnp.expm1(-gap)))
+    narrow, tail = width * (1 + jnp.abs(middle)) < NARROW, high < -TAIL
+    thin = _narrow(jnp.where(narrow, width, NARROW / 2), jnp.where(narrow, middle, 0.0))
+    far = tail & ~narrow
+    out = _in_tail(jnp.where(far, low, -TAIL - 1), jnp.where(far, high, -TAIL))
+    near = ~(narrow | tail)
+    mid = _in_middle(jnp.where(near, low, -1.0), jnp.where(near, high, 0.0))
+    return _Parts(*(jnp.where(narrow, a, jnp.where(tail, b, c)) for a, b, c in zip(thin, out, mid, strict=True)))
 
 
-def _log_ratio(low: Array, high: Array) -> Array:
-    """log Φ(high) − log Φ(low); where both are in the tail, without the difference of their squares."""
-    tail = high < -TAIL
-    a, b = jnp.where(tail, -high, TAIL), jnp.where(tail, -low, TAIL)
-    far = (b - a) * (a + b) / 2 + jnp.log(_mills(a)) - jnp.log(_mills(b))
-    return jnp.where(tail, far, log_ndtr(jnp.where(tail, 0.0, high)) - log_ndtr(jnp.where(tail, -1.0, low)))
+@jax.custom_jvp
+def _log_between(low: Array, high: Array) -> Array:
+    return _between(low, high).value
+
+
+@_log_between.defjvp
+def _log_between_jvp(primals: Any, tangents: Any) -> tuple[Array, Array]:
+    parts, (d_low, d_high) = _between(*primals), tangents
+    return parts.value, parts.by_shift * (d_low + d_high) / 2 + parts.by_width * (d_high - d_low)

@@ -1,0 +1,17 @@
+"""The picture at the top of the README: all SUPPORT patients on one map, coloured by diagnosis group.
+
+python benchmarks/map.py
+"""
+
+from pathlib import Path
+
+from plurigp import PluriGP
+from plurigp.datasets import load_support
+from plurigp.picture import write_map
+
+if __name__ == "__main__":
+    support = load_support()
+    model = PluriGP(10, schema=support.schema, max_epochs=60, batch_size=1000, random_state=0, verbose=True)
+    x = model.fit_transform(support.table)
+    groups = support.table["diagnosis_group"].astype(str).to_numpy()
+    write_map(Path(__file__).parent.parent / "docs" / "map.svg", x, groups, "diagnosis group")
