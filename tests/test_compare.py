@@ -36,6 +36,15 @@ def test_a_wider_family_must_win_clearly(rng):
     assert found.gains["negative_binomial"] == 0
 
 
+def test_a_few_wild_cells_do_not_drown_a_gain(rng):
+    """Four cells in five hundred that only the heavy tail explains, and a small gain everywhere else."""
+    same, gain = rng.normal(size=500), 0.05 + 0.1 * rng.normal(size=500)
+    gain[:4] += 60
+    assert gain.mean() < 2.5 * gain.std() / np.sqrt(500)
+    scores = pd.DataFrame({"a: gaussian": same, "a: student_t": same + gain})
+    assert _advice(Column("a", "gaussian"), ["gaussian", "student_t"], scores).recommended == "student_t"
+
+
 @pytest.mark.slow
 def test_every_column_with_a_choice_is_compared():
     sim = simulate(60, 1, {"lognormal": 2, "poisson": 1, "bernoulli": 1, "binomial": 1}, missing=0.1)

@@ -23,13 +23,15 @@ GROUPS = (  # kinds that give densities of one scale, the simpler ones first
     ("ordinal", "categorical"),
     ("beta", "gaussian"),
 )
-SPECIAL_CASES = {  # what a kind becomes at the edge of its parameters: it must win clearly, not by chance
+SAFER = {  # what a kind becomes at the edge of its parameters, or what keeps to the column's range: it must win clearly
     "student_t": ("gaussian",),
     "negative_binomial": ("poisson",),
     "zero_inflated_poisson": ("poisson",),
     "categorical": ("ordinal",),
+    "gaussian": ("beta",),
 }
-CLEARLY = 3.0  # standard errors
+CLEARLY = 2.5  # standard errors
+EXTREME = 0.02  # share of the cells, at either end, whose differences count as the next ones do
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ def compare_kinds(
     schema: Schema,
     n_components: int = 3,
     n_folds: int = 4,
-    max_epochs: int = 100,
+    max_epochs: int = 250,
     random_state: int = 0,
 ) -> dict[str, Comparison]:
     """A Comparison for every used column that has more than one candidate."""
@@ -110,13 +112,12 @@ def _side_by_side(copies: dict[str, Column], frame: pd.DataFrame) -> tuple[pd.Da
 
 
 def _advice(column: Column, kinds: list[str], scores: pd.DataFrame) -> Comparison:
-    """The best score wins, unless a special case of it does about as well."""
+    """The best score wins, unless a safer kind does about as well."""
     cells = {kind: scores[f"{column.name}: {kind}"].dropna().to_numpy() for kind in kinds}
     means = {kind: float(part.mean()) for kind, part in cells.items()}
     best = max(kinds, key=means.__getitem__)
-    for simpler in SPECIAL_CASES.get(best, ()):
-        gain, error = _gain(cells[best], cells[simpler]) if simpler in cells else (np.inf, 0.0)
-        best = simpler if gain < CLEARLY * error else best
+    for safer in SAFER.get(best, ()):
+        best = safer if safer in cells and not _clear(cells[best], cells[safer]) else best
     gains = {kind: _gain(cells[best], part) for kind, part in cells.items()}
     return Comparison(
         column.name,
@@ -128,7 +129,14 @@ def _advice(column: Column, kinds: list[str], scores: pd.DataFrame) -> Compariso
     )
 
 
-def _gain(best: np.ndarray, other: np.ndarray) -> tuple[float, float]:
+def _clear(best: np.ndarray, other: np.ndarray) -> bool:
+    """A gain beyond chance; the few wild cells that a heavy tail explains must not drown it in their spread."""
+    difference = best - other
+    gain, error = _gain(np.clip(difference, *np.quantile(difference, [EXTREME, 1 - EXTREME])), 0.0)
+    return gain >= CLEARLY * error
+
+
+def _gain(best: np.ndarray, other: np.ndarray | float) -> tuple[float, float]:
     """Mean difference and its standard error."""
     difference = best - other
     return float(difference.mean()), float(difference.std() / np.sqrt(len(difference)))

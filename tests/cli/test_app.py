@@ -85,9 +85,7 @@ def test_demo_passes_on_what_was_given(run, monkeypatch, tmp_path):
     assert run("demo", "--out", tmp_path / "d", "--rows", 500).exit_code == 0
     assert run("demo", "--out", tmp_path / "d", "--epochs", 3).exit_code == 0
     assert calls == [(tmp_path / "d", {"rows": 500}), (tmp_path / "d", {"epochs": 3})]
-    (tmp_path / "d").mkdir()
-    (tmp_path / "d" / "x").touch()
-    refused = run("demo", "--out", tmp_path / "d")
+    (tmp_path / "f").touch()
+    refused = run("demo", "--out", tmp_path / "f")
     assert refused.exit_code == 1
-    assert "is not empty" in refused.stderr
-    assert run("demo", "--out", tmp_path / "d", "--force").exit_code == 0
+    assert "is a file" in refused.stderr
