@@ -21,7 +21,7 @@ from plurigp import PluriGP
 from plurigp.baseline import marginal_log_density
 from plurigp.data import KINDS
 from plurigp.datasets import simulate
-from plurigp.gp.linalg import unpack
+from plurigp.gp.linalg import unpack_doubled
 
 N_COLUMNS = 30
 EPOCHS = 200  # of the fits behind recovery
@@ -100,9 +100,7 @@ def steady(seed):
         table.loc[rng.random(len(table)) < 0.02, name] *= 50
     model = PluriGP(2, schema=sim.schema, max_epochs=25, n_inducing=20, random_state=seed).fit(table)
     q = model._predictor.q
-    doubled = np.asarray(unpack(q.S, q.m.shape[1]), float)  # off the diagonal
-    S = doubled / 2 + np.einsum("pmm->pm", doubled)[:, :, None] * np.eye(q.m.shape[1]) / 2
-    eigenvalues = np.linalg.eigvalsh(S)
+    eigenvalues = np.linalg.eigvalsh(np.asarray(unpack_doubled(q.S, q.m.shape[1])))
     finite = bool(np.isfinite(model.history_.to_numpy()).all() and np.isfinite(model.transform(table)).all())
     return {"finite": finite, "smallest": float(eigenvalues.min())}
 

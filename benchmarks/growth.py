@@ -111,10 +111,10 @@ def cohort(n_rows: int = 100_000, n_epochs: int = 20) -> dict:
     from plurigp import PluriGP
     from plurigp.datasets import simulate_cohort
 
-    table, schema = (lambda c: (c.table, c.schema))(simulate_cohort(n_rows, random_state=0))
+    patients = simulate_cohort(n_rows, random_state=0)
     start = time.perf_counter()
-    PluriGP(10, schema=schema, max_epochs=n_epochs, random_state=0).fit(table)
-    return {"rows": n_rows, "columns": table.shape[1], "epochs": n_epochs, "fit": time.perf_counter() - start}
+    PluriGP(10, schema=patients.schema, max_epochs=n_epochs, random_state=0).fit(patients.table)
+    return {"rows": n_rows, "columns": patients.table.shape[1], "epochs": n_epochs, "fit": time.perf_counter() - start}
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from plurigp.arrays import Array, Scalar
 from plurigp.compiling import compiled_work
 from plurigp.data import Table
 from plurigp.encoder import Encoder, LatentNormal, kl_x
-from plurigp.gp.linalg import unpack
+from plurigp.gp.linalg import unpack_doubled
 from plurigp.gp.sparse import Posterior, SparseGP, features, moments
 from plurigp.likelihoods import blocks
 from plurigp.likelihoods.blocks import Layout
@@ -349,9 +349,7 @@ def draw_table(predictor: Predictor, table: Table, seed: int) -> np.ndarray:
 def _draw_v(q: Posterior, rng: np.random.Generator) -> Float[np.ndarray, "P M"]:
     """One draw of v_p ~ N(m_p, S_p) for every function."""
     m = np.asarray(q.m)
-    doubled = np.asarray(unpack(q.S, m.shape[1]))  # off the diagonal
-    S = (doubled + np.einsum("pmm->pm", doubled)[:, :, None] * np.eye(m.shape[1])) / 2
-    roots = np.linalg.cholesky(S + 1e-9 * np.eye(m.shape[1]))
+    roots = np.linalg.cholesky(np.asarray(unpack_doubled(q.S, m.shape[1])) + 1e-9 * np.eye(m.shape[1]))
     return m + np.einsum("pmn,pn->pm", roots, rng.normal(size=m.shape))
 
 

@@ -182,3 +182,8 @@ def test_cholesky_slopes_are_those_of_numpys_formula(rng):
     inverse = np.linalg.inv(raised)
     expected = inverse + JITTER / 5 * np.trace(inverse) * np.eye(5)
     np.testing.assert_allclose((slope + slope.T) / 2, expected, rtol=1e-8, atol=1e-12)
+
+
+def test_unpack_doubled_undoes_pack_doubled(rng):
+    S = symmetric(rng, 3, 5)
+    np.testing.assert_allclose(linalg.unpack_doubled(pack_doubled(S), 5), S, rtol=1e-6)

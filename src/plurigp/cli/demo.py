@@ -20,29 +20,25 @@ OVERRIDES = {  # what a person knows and the numbers alone do not say
     "respiratory_rate": "gaussian",
 }
 TIME, EVENT = "follow_up_days", "died"
-OUTCOME = {"kind": "aside", "reason": "an outcome, kept for judging subtypes"}
 
 
 def run_demo(out: Path, rows: int = 1500, epochs: int = 60, refits: int = 10, references: int = 19) -> None:
     """Infer the kinds, study a sample of the patients, and write everything into `out`; their deaths only judge."""
     import pandas as pd
 
-    from plurigp import Study, infer_schema
+    from plurigp import Study
     from plurigp.datasets import load_support
+    from plurigp.study.run import settled_schema
 
     started = time.perf_counter()
     support = load_support()
     table = pd.concat([support.table, support.outcomes[[TIME, EVENT]]], axis=1)
     rows = min(rows, len(table))
     table = table.sample(rows, random_state=SEED, ignore_index=True)
-    schema = infer_schema(table, OVERRIDES | dict.fromkeys((TIME, EVENT), OUTCOME))
     gaps = table[list(support.schema.names)].isna().to_numpy().mean()
     sampled = f"{len(table):,} of {len(support.table):,}"
     say(f"SUPPORT: {sampled} seriously ill hospital patients, {gaps:.0%} of cells missing")
-    show_schema(table, schema)
-    say("a study of them: a map, subtypes, refits on halves, and structureless tables to compare with …")
     study = Study(
-        schema=schema,
         out=out,
         verbose=True,
         title="Seriously ill hospital patients (SUPPORT)",
@@ -56,14 +52,14 @@ def run_demo(out: Path, rows: int = 1500, epochs: int = 60, refits: int = 10, re
         horizons=(HORIZON,),
         random_state=SEED,
     )
+    study.schema = settled_schema(table, OVERRIDES, study.config)
+    show_schema(table, study.schema)
+    say("a study of them: a map, subtypes, refits on halves, and structureless tables to compare with …")
     result = study.fit(table)
     result.model.impute(table).to_csv(out / "filled.csv", index=False)
     show_predictions(result.predictions)
-    show(result, out, [])
+    show(result, out, write_page(result, out / REPORT, out))
     say(f"wrote {out / 'filled.csv'}: the table with its gaps filled")
-    pictures = write_page(result, out / REPORT, out)[1:]
-    for line in pictures:
-        say(line)
     say(f"done in {time.perf_counter() - started:.0f} s; open {out / REPORT}")
 
 

@@ -121,6 +121,12 @@ def pack_doubled(S: Float[Array, "P M M"]) -> Float[Array, "P T"]:
     return pack(S) * jnp.where(jnp.asarray(i == j), 1, 2).astype(S.dtype)
 
 
+def unpack_doubled(flat: Float[Array, "P T"], m: int) -> Float[Array, "P M M"]:
+    """The matrices that `pack_doubled` packed."""
+    doubled = unpack(flat, m)
+    return doubled * (1 + jnp.eye(m, dtype=flat.dtype)) / 2
+
+
 def packed_eye(m: int, dtype: Any) -> Float[Array, " T"]:
     """The identity, packed."""
     i, j, _ = _places(m)

@@ -26,7 +26,8 @@ class Plots:
         def draw() -> "go.Figure":
             import plotly.graph_objects as go
 
-            return go.Figure({"data": figure.data, "layout": {"height": figure.height, **figure.layout}})
+            plain = figure.plain()
+            return go.Figure({"data": plain["data"], "layout": {**plain["layout"], "height": plain["height"]}})
 
         draw.__doc__ = figure.alt
         return draw
