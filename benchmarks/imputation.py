@@ -16,13 +16,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from common import save
+from intervals import coverage
 from peers.imputers import PEERS
 
 from plurigp import PluriGP
 from plurigp.heldout import cell_scores
 
 SETTINGS = {"n_components": 10, "kernel": "linear+rbf", "random_state": 0}
-NOMINAL = (0.5, 0.8, 0.9)
 KINDS = {"cat": "category", "ordinal": "ordinal"}
 
 
@@ -72,34 +72,6 @@ class Hidden:
         return [float(error) for error in out]
 
 
-def coverage(model: PluriGP, case: Hidden) -> dict[str, dict[str, float]]:
-    """Share of hidden numbers inside nominal intervals by kind, and the calibration error of level probabilities."""
-    ends = sorted({round(side, 4) for p in NOMINAL for side in ((1 - p) / 2, (1 + p) / 2)})
-    lines = model.describe_gaps(case.shown, levels=ends, n_draws=200)
-    truth = case.frame
-    named = lines["level"].notna()
-    out: dict[str, dict[str, float]] = {}
-    for kind, part in lines[~named].groupby("kind"):
-        y = np.array([truth[c].iloc[r] for r, c in zip(part["row"], part["column"], strict=True)], float)
-        inside = {p: (part[f"q{50 * (1 - p):g}"] <= y) & (y <= part[f"q{50 * (1 + p):g}"]) for p in NOMINAL}
-        out[str(kind)] = {"cells": len(y)} | {f"{p:.0%}": float(np.mean(hit)) for p, hit in inside.items()}
-    for kind, part in lines[named].groupby("kind"):
-        y = [truth[c].iloc[r] for r, c in zip(part["row"], part["column"], strict=True)]
-        right = np.array([a == b for a, b in zip(y, part["level"], strict=True)])
-        out[str(kind)] = {
-            "cells": len(y),
-            "calibration_error": calibration_error(part["probability"].to_numpy(), right),
-        }
-    return out
-
-
-def calibration_error(probability: np.ndarray, right: np.ndarray, n_bins: int = 10) -> float:
-    """Expected calibration error of the likeliest level's probability."""
-    bins = np.minimum((probability * n_bins).astype(int), n_bins - 1)
-    gaps = [abs(probability[bins == b].mean() - right[bins == b].mean()) * np.mean(bins == b) for b in np.unique(bins)]
-    return float(np.sum(gaps))
-
-
 def ours(case: Hidden) -> dict:
     """plurigp's errors, nats and coverage."""
     start = time.perf_counter()
@@ -112,7 +84,7 @@ def ours(case: Hidden) -> dict:
         "seconds": seconds,
         "nats": float(scores["model"].mean()),
         "marginal_nats": float(scores["marginal"].mean()),
-        "coverage": coverage(model, case),
+        "coverage": coverage(model, case.shown, case.frame),
     }
 
 

@@ -11,7 +11,7 @@ import optax
 import pytest
 from scipy import special, stats
 
-from plurigp.bound import Batch, Bound, BoundSpec, Nudge, bound, no_nudge
+from plurigp.bound import Batch, Bound, BoundSpec, Nudge, _kept, bound, no_nudge
 from plurigp.data import KINDS, Column, Schema, batches
 from plurigp.encoder import FreeRows
 from plurigp.gp.kernels import make_kernel
@@ -360,6 +360,18 @@ def test_named_parts_add_up():
     )
     assert float(parts.kl_x) > 0
     assert float(parts.kl_u) > 0
+
+
+def test_hiding_is_from_the_encoder_alone():
+    """Free rows read no cells, so nothing changes for them; a mask keeps each row's share below the limit."""
+    model, q, batch = make_model(LIGHT, 8), posterior_away_from_the_prior(), whole(*wide_table(8))  # free rows
+    one, other = (bound_of(replace(LIGHT.spec, hiding=h), model, q, batch, jax.random.key(0)) for h in (0.0, 0.9))
+    assert float(one.total) == float(other.total)
+    kept = np.asarray(_kept(jax.random.key(1), 0.6, (400, 50)))
+    shares = 1 - kept.mean(1)
+    assert 0.25 < shares.mean() < 0.35
+    assert shares.max() < 0.85
+    assert shares.min() < 0.05
 
 
 def test_kl_weight_weighs_kl_x_alone():

@@ -5,7 +5,18 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from plurigp.encoder import Encoder, FreeRows, LatentNormal, Network, kl_x, make_network, spread, tamed
+from plurigp.encoder import (
+    Encoder,
+    FactorEncoder,
+    FreeRows,
+    LatentNormal,
+    Network,
+    _inverse,
+    kl_x,
+    make_network,
+    spread,
+    tamed,
+)
 
 E, D, Q, B = 5, 4, 2, 7  # the last column has two features
 
@@ -26,15 +37,32 @@ def make_encoder(sees_gaps: bool, seed: int = 0) -> Encoder:
     return jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float32), encoder)
 
 
+def make_factors(seed: int = 0, networks: float = 1.0) -> FactorEncoder:
+    rng = np.random.default_rng(seed)
+    encoder = FactorEncoder(
+        tuple(range(D)),
+        rng.normal(size=E),
+        rng.uniform(0.5, 2, E),
+        rng.normal(size=(E, Q)),
+        rng.normal(size=E),
+        make_network(rng, E + D, 6, Q, scale=networks),
+        make_network(rng, E + D, 6, Q, scale=networks),
+    )
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float32), encoder)
+
+
+KINDS = {"masked": lambda: make_encoder(True), "paper": lambda: make_encoder(False), "factors": make_factors}
+
+
 def make_rows(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     features = rng.normal(size=(B, E)).astype(np.float32)
     row_seen = rng.random((B, D)) < 0.6
     return features, np.concatenate([row_seen, row_seen[:, -1:]], 1), row_seen
 
 
-@pytest.mark.parametrize("sees_gaps", [True, False])
-def test_what_lies_under_a_gap_is_not_seen(sees_gaps, rng):
-    encoder = make_encoder(sees_gaps)
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_lies_under_a_gap_is_not_seen(kind, rng):
+    encoder = KINDS[kind]()
     features, seen, row_seen = make_rows(rng)
     other = np.where(seen, features, 1e6).astype(np.float32)
     jax.tree.map(np.testing.assert_array_equal, encoder(features, seen, row_seen), encoder(other, seen, row_seen))
@@ -50,9 +78,9 @@ def test_a_gap_is_not_a_zero(rng):
         assert np.allclose(gaps.mean, filled.mean, atol=1e-6) == (not sees_gaps)
 
 
-@pytest.mark.parametrize("sees_gaps", [True, False])
-def test_a_row_alone_is_the_row_in_a_batch(sees_gaps, rng):
-    encoder = make_encoder(sees_gaps)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_row_alone_is_the_row_in_a_batch(kind, rng):
+    encoder = KINDS[kind]()
     rows = make_rows(rng)
     together = encoder(*rows)
     for n in range(B):
@@ -71,8 +99,41 @@ def test_sd_lies_between_zero_and_one_and_an_empty_row_is_finite(rng):
     assert (np.ptp(empty.mean, axis=0) == 0).all()  # nothing seen: every row the same
 
 
-def test_one_wild_value_does_not_throw_a_row_out(rng):
-    encoder = make_encoder(False)
+def test_factors_without_networks_are_the_posterior_of_factor_analysis(rng):
+    """By conditioning the joint normal of x and the cells seen."""
+    encoder = make_factors(networks=0.0)
+    features, seen, row_seen = make_rows(rng)
+    q = encoder(features, seen, row_seen)
+    known = np.asarray(tamed((features - encoder.shift) / encoder.scale), float)
+    L, noise = np.asarray(encoder.loadings, float), np.exp(-np.asarray(encoder.log_precision, float))
+    for n in range(B):
+        at = np.flatnonzero(seen[n])
+        gain = L[at].T @ np.linalg.inv(L[at] @ L[at].T + np.diag(noise[at]))
+        np.testing.assert_allclose(q.mean[n], gain @ known[n, at], rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(q.sd[n], np.sqrt(np.diag(np.eye(Q) - gain @ L[at])), rtol=1e-4, atol=1e-5)
+
+
+def test_an_empty_row_of_factors_is_the_prior(rng):
+    features, seen, row_seen = make_rows(rng)
+    q = make_factors(networks=0.0)(features, np.zeros_like(seen), np.zeros_like(row_seen))
+    np.testing.assert_array_equal(q.mean, 0)
+    np.testing.assert_array_equal(q.sd, 1)
+
+
+def test_the_inverse_and_its_slope(rng):
+    root = rng.normal(size=(4, 5, 9))
+    A, tangent = root @ root.transpose(0, 2, 1) + np.eye(5), rng.normal(size=(4, 5, 5))
+    with jax.enable_x64(True):
+        inverse, slope = jax.jvp(_inverse, (jnp.asarray(A),), (jnp.asarray(tangent),))
+        np.testing.assert_allclose(inverse, np.linalg.inv(A), rtol=1e-9, atol=1e-12)
+        step = 1e-6 * tangent
+        difference = (np.linalg.inv(A + step) - np.linalg.inv(A - step)) / 2e-6
+        np.testing.assert_allclose(slope, difference, rtol=1e-5, atol=1e-8)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_wild_value_does_not_throw_a_row_out(kind, rng):
+    encoder = KINDS[kind]()
     features, _, _ = make_rows(rng)
     everything = np.ones((B, E), bool), np.ones((B, D), bool)
     calm = encoder(features, *everything)

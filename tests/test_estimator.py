@@ -85,6 +85,15 @@ def fitted(frame) -> PluriGP:
     return PluriGP(**PARAMS).fit(frame)
 
 
+def test_refined_places_are_asked_for_and_given_back(fitted, frame):
+    plain = fitted.transform(frame.iloc[:3])
+    fitted.set_params(refine=True)
+    refined = fitted.transform(frame.iloc[:3])
+    fitted.set_params(refine=False)
+    assert np.abs(refined - plain).max() > 1e-4
+    np.testing.assert_array_equal(fitted.transform(frame.iloc[:3]), plain)
+
+
 def as_bytes(model: PluriGP) -> bytes:
     """All that was learned."""
     leaves = [np.asarray(leaf) for leaf in jax.tree.leaves((model.model_, model._q))]
@@ -375,13 +384,14 @@ def test_nothing_is_answered_before_fit(method, frame):
         ({"n_init": 0}, "n_init=0 must be"),
         ({"kernel": "cubic"}, "'cubic' is not one of rbf, matern52, linear"),
         ({"kernel": "rbf+"}, "'' is not one of rbf"),
-        ({"encoder": "deep"}, "encoder='deep' is not one of masked, paper, free"),
+        ({"encoder": "deep"}, "encoder='deep' is not one of factors, masked, paper, free"),
         ({"expectation": "exact"}, "expectation='exact' is not one of quadrature, sampling"),
         ({"optimizer": "sgd"}, "optimizer='sgd' is not one of natural, adam"),
         ({"start": "warm"}, "start='warm' is not one of informed, random"),
         ({"dtype": "float16"}, "dtype='float16' is not one of float32, float64"),
         ({"dtype": np.float32}, "is not one of float32, float64"),
         ({"kl_weight": -1.0}, "kl_weight=-1.0 must be a number at least 0"),
+        ({"hiding": 1.0}, "hiding=1.0 must be a number of at least 0 and below 1"),
         ({"kl_weight": np.nan}, "kl_weight=nan must be a number at least 0"),
         ({"tol": "none"}, "tol='none' must be a number at least 0"),
         ({"learning_rate": 0}, "learning_rate=0 must be a number above 0"),

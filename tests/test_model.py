@@ -11,7 +11,7 @@ from scipy import special
 
 from plurigp.data import Coder
 from plurigp.datasets import simulate
-from plurigp.encoder import Encoder, FreeRows
+from plurigp.encoder import Encoder, FactorEncoder, FreeRows
 from plurigp.likelihoods.blocks import arrange, make_layout
 from plurigp.model import Settings, encode, init_model
 
@@ -68,8 +68,17 @@ def test_everything_is_float32(start):
 
 def test_encoded_means_start_whitened(start):
     """The principal components of the standardised features: unit spread, uncorrelated."""
-    mean = np.asarray(start.encoded(start.model()).mean)
+    mean = np.asarray(start.encoded(start.model(replace(SETTINGS, encoder="masked"))).mean)
     np.testing.assert_allclose(np.cov(mean.T, bias=True), np.eye(2), atol=0.1)
+
+
+def test_factors_start_near_the_principal_components(start):
+    """Each dimension is one component, drawn towards the prior by what its cells leave open."""
+    ours, theirs = (start.encoded(start.model(replace(SETTINGS, encoder=name))) for name in ("factors", "masked"))
+    for q in range(2):
+        assert np.corrcoef(ours.mean[:, q], theirs.mean[:, q])[0, 1] > 0.95
+    total = np.var(ours.mean, axis=0) + (np.asarray(ours.sd) ** 2).mean(0)
+    assert ((total > 0.8) & (total < 1.1)).all()
 
 
 def test_biases_start_at_the_link_of_the_column_mean(start):
@@ -98,7 +107,7 @@ def test_lengthscales_start_long_and_scales_at_one(start):
 
 
 def test_inducing_points_start_at_encoded_rows(start):
-    model = start.model()
+    model = start.model(replace(SETTINGS, encoder="masked"))
     mean = np.asarray(start.encoded(model).mean)
     nearest = np.linalg.norm(np.asarray(model.gp.Z)[:, None] - mean, axis=2).min(1)
     assert model.gp.Z.shape == (10, 2)
@@ -113,8 +122,9 @@ def test_more_inducing_points_than_rows_are_still_distinct(start):
 
 def test_the_random_start_knows_nothing_of_the_table(start):
     model = start.model(replace(SETTINGS, start="random"))
-    np.testing.assert_array_equal(model.encoder.linear, 0)
     np.testing.assert_array_equal(model.gp.bias, 0)
+    masked = start.model(replace(SETTINGS, start="random", encoder="masked"))
+    np.testing.assert_array_equal(masked.encoder.linear, 0)
     np.testing.assert_allclose(np.exp(model.gp.kernel.log_lengthscales), 1.0)
 
 
@@ -124,12 +134,12 @@ def test_a_start_is_its_seed(start):
     assert not np.array_equal(same.gp.Z, other.gp.Z)
 
 
-@pytest.mark.parametrize("name", ["masked", "paper"])
+@pytest.mark.parametrize("name", ["factors", "masked", "paper"])
 def test_encoders_read_what_they_should(start, name):
     model = start.model(replace(SETTINGS, encoder=name))
-    assert isinstance(model.encoder, Encoder)
+    assert isinstance(model.encoder, FactorEncoder if name == "factors" else Encoder)
     E, D = model.encoder.shift.shape[0], start.seen.shape[1]
-    assert model.encoder.net_mean.w1.shape[0] == (E + D if name == "masked" else E)
+    assert model.encoder.net_mean.w1.shape[0] == (E if name == "paper" else E + D)
 
 
 def test_free_rows_start_where_the_encoder_puts_them(start):
@@ -177,7 +187,9 @@ def test_more_components_than_directions_leave_the_rest_at_zero():
     coder = Coder.fit(simulation.table, simulation.schema)
     layout = make_layout(coder.schema)
     values, seen = arrange(layout, coder.table(simulation.table))
-    model = init_model(0, replace(SETTINGS, n_components=6), coder.schema, layout, values, seen)
-    assert (np.abs(model.encoder.linear).sum(0) > 0).sum() == 2
-    for leaf in jax.tree.leaves(model):
-        assert np.isfinite(leaf).all()
+    for encoder, weights in (("masked", "linear"), ("factors", "loadings")):
+        settings = replace(SETTINGS, n_components=6, encoder=encoder)
+        model = init_model(0, settings, coder.schema, layout, values, seen)
+        assert (np.abs(getattr(model.encoder, weights)).sum(0) > 0).sum() == 2
+        for leaf in jax.tree.leaves(model):
+            assert np.isfinite(leaf).all()

@@ -1,5 +1,7 @@
 """What a trained model answers: against brute-force integrals, and never dependent on the other rows of a call."""
 
+from dataclasses import replace
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -217,15 +219,15 @@ def _row_bounds(predictor: predict.Predictor, table: Table, q: LatentNormal) -> 
 
 def test_refining_raises_the_bound_of_every_row(plane, table):
     before = _row_bounds(plane, table, predict.latent(plane, table))
-    after = _row_bounds(plane, table, predict.refine(plane, table))
+    after = _row_bounds(plane, table, predict.latent(replace(plane, refined=True), table))
     assert (after > before - 1e-3).all()
     assert (after - before).mean() > 0.1
 
 
 def test_refined_rows_do_not_touch_each_other(plane, table):
-    together = predict.refine(plane, table)
+    together = predict.latent(replace(plane, refined=True), table)
     for row in (0, 3, 11):
-        alone = predict.refine(plane, _rows(table, [row]))
+        alone = predict.latent(replace(plane, refined=True), _rows(table, [row]))
         np.testing.assert_allclose(alone.mean[0], together.mean[row], atol=1e-7)
         np.testing.assert_allclose(alone.sd[0], together.sd[row], atol=1e-7)
 

@@ -24,6 +24,7 @@ class BoundSpec:
     kl_weight: float = 1.0  # η: 1 is the bound, more centres the embedding
     n_draws: int = 1  # N_x
     sampling: bool = False  # E over f by draws instead of quadrature
+    hiding: float = 0.0  # up to this share of a row's cells is hidden from the encoder, though not from the bound
     n_common: int = 0  # functions, the last ones, whose q(v) share a basis in training
 
 
@@ -71,11 +72,19 @@ def no_nudge(spec: BoundSpec, n_rows: int, dtype: jnp.dtype) -> Nudge:
     return Nudge(jnp.zeros(shape, dtype), jnp.zeros(shape, dtype))
 
 
+def _kept(key: Key[Array, ""], hiding: float, shape: tuple[int, ...]) -> Bool[Array, "B D"]:
+    """False at random, for each row in a share of its own between zero and `hiding`."""
+    k_row, k_cell = jax.random.split(jax.random.fold_in(key, 1))
+    share = hiding * jax.random.uniform(k_row, (shape[0], 1), jnp.float32)
+    return jax.random.uniform(k_cell, shape, jnp.float32) >= share
+
+
 def bound(
     spec: BoundSpec, model: Model, q: Posterior, batch: Batch, key: Key[Array, ""], nudge: Nudge | None = None
 ) -> tuple[Bound, Trace]:
     """(N/B) Σ_n [ Σ_d o_nd E log p(y_nd|f) − η KL(q(x_n)‖p) ] − Σ_p KL(q(v_p)‖p), E over x by reparameterised draws."""
-    qx = encode(model, spec.layout, batch.values, batch.seen, batch.rows)
+    shown = batch.seen & _kept(key, spec.hiding, batch.seen.shape) if spec.hiding else batch.seen
+    qx = encode(model, spec.layout, batch.values, shown, batch.rows)
     k_x, k_f = jax.random.split(key)
     noise = jax.random.normal(k_x, (spec.n_draws, *qx.mean.shape), qx.mean.dtype)
     x = (qx.mean + qx.sd * noise).reshape(-1, qx.mean.shape[1])  # [S Q], S = n_draws · B

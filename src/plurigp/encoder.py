@@ -1,4 +1,4 @@
-"""Recognition: (features, seen) of a row -> mean and sd of q(x). Two networks, or free parameters per row."""
+"""Recognition: (features, seen) of a row -> mean and sd of q(x). Cells as evidence, networks, or free rows."""
 
 from typing import NamedTuple
 
@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int
 
 from plurigp.arrays import Array, Scalar
 
-ENCODERS = ("masked", "paper", "free")
+ENCODERS = ("factors", "masked", "paper", "free")
 
 
 class LatentNormal(NamedTuple):
@@ -72,9 +72,7 @@ class Encoder(eqx.Module):
     def __call__(
         self, features: Float[Array, "B E"], seen: Bool[Array, "B E"], row_seen: Bool[Array, "B D"]
     ) -> LatentNormal:
-        standard = (features - jax.lax.stop_gradient(self.shift)) / jax.lax.stop_gradient(self.scale)
-        known = jnp.where(seen, tamed(standard), 0)
-        told = row_seen[:, np.asarray(self.watched, np.int32)].astype(known.dtype)
+        known, told = _read(self, features, seen, row_seen)
         linear = jnp.pad(self.linear, ((0, told.shape[1]), (0, 0)))
         first = jnp.concatenate([linear, self.net_mean.w1, self.net_sd.w1], 1)  # one product instead of three
         straight, for_mean, for_sd = jax.lax.split(
@@ -84,6 +82,73 @@ class Encoder(eqx.Module):
         )
         mean = straight + self.offset + self.net_mean.after(for_mean)
         return LatentNormal(mean, jax.nn.sigmoid(self.net_sd.after(for_sd)))
+
+
+class FactorEncoder(eqx.Module):
+    """The posterior of factor analysis, bent by networks: mean = base + base sd · network, sd = base sd · e^network.
+
+    Every cell that is seen adds its precision along its loading, so whatever is missing, the rest is weighed as it
+    should be; the networks, which read what `Encoder`'s do, need only learn where the world is not linear.
+    """
+
+    watched: tuple[int, ...] = eqx.field(static=True)
+    shift: Float[Array, " E"]  # not learned
+    scale: Float[Array, " E"]  # not learned
+    loadings: Float[Array, "E Q"]
+    log_precision: Float[Array, " E"]
+    net_mean: Network
+    net_sd: Network
+
+    def __call__(
+        self, features: Float[Array, "B E"], seen: Bool[Array, "B E"], row_seen: Bool[Array, "B D"]
+    ) -> LatentNormal:
+        known, told = _read(self, features, seen, row_seen)
+        base = self.factors(known, seen)
+        first = jnp.concatenate([self.net_mean.w1, self.net_sd.w1], 1)
+        for_mean, for_sd = jnp.split(jnp.concatenate([known, told], 1) @ first, [self.net_mean.w1.shape[1]], axis=1)
+        mean = base.mean + base.sd * self.net_mean.after(for_mean)
+        return LatentNormal(mean, base.sd * jnp.exp(self.net_sd.after(for_sd)))
+
+    def factors(self, known: Float[Array, "B E"], seen: Bool[Array, "B E"]) -> LatentNormal:
+        """Λ = I + Σ_e p_e l_e l_eᵀ over the features seen; mean Λ⁻¹ Σ_e p_e l_e y_e, sd from the diagonal of Λ⁻¹."""
+        L, weight = self.loadings, seen * jnp.exp(self.log_precision)
+        E, Q = L.shape
+        outer = (L[:, :, None] * L[:, None, :]).reshape(E, Q * Q)
+        inverse = _inverse((weight @ outer).reshape(-1, Q, Q) + jnp.eye(Q, dtype=L.dtype))
+        mean = (inverse @ ((weight * known) @ L)[:, :, None])[:, :, 0]
+        return LatentNormal(mean, jnp.sqrt(jnp.diagonal(inverse, axis1=1, axis2=2)))
+
+
+def _read(
+    encoder: Encoder | FactorEncoder,
+    features: Float[Array, "B E"],
+    seen: Bool[Array, "B E"],
+    row_seen: Bool[Array, "B D"],
+) -> tuple[Float[Array, "B E"], Float[Array, "B _"]]:
+    """Standardised features, zero at gaps; and which of the watched columns are there."""
+    standard = (features - jax.lax.stop_gradient(encoder.shift)) / jax.lax.stop_gradient(encoder.scale)
+    known = jnp.where(seen, tamed(standard), 0)
+    return known, row_seen[:, np.asarray(encoder.watched, np.int32)].astype(known.dtype)
+
+
+@jax.custom_jvp
+def _inverse(A: Float[Array, "B Q Q"]) -> Float[Array, "B Q Q"]:
+    """By Gauss–Jordan steps on all rows at once: several times faster than as many small factorisations.
+
+    Without pivoting, which a matrix I + (positive semidefinite) does not need.
+    """
+    W = jnp.moveaxis(A, 0, -1)
+    for k in range(A.shape[1]):
+        pivot = 1 / W[k, k]
+        column, row = W[:, k], W[k] * pivot
+        W = (W - column[:, None] * row).at[k].set(row).at[:, k].set(-column * pivot).at[k, k].set(pivot)
+    return jnp.moveaxis(W, -1, 0)
+
+
+@_inverse.defjvp
+def _inverse_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+    inverse = _inverse(*primals)
+    return inverse, -inverse @ tangents[0] @ inverse
 
 
 class FreeRows(eqx.Module):

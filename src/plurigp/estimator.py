@@ -4,7 +4,7 @@ import json
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +55,10 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     schema : None to infer every column's kind; a dict ``{"column": "kind"}`` of overrides; a Schema; a TOML path.
     n_inducing : inducing points M (capped at the number of rows).
     kernel : "rbf", "matern52", "linear" or a sum such as "linear+rbf".
-    encoder : "masked" (reads which cells are there), "paper" (does not) or "free" (no encoder).
+    encoder : "factors" (every cell seen is evidence, as in factor analysis, bent by networks), "masked" (networks that
+        read which cells are there), "paper" (networks that do not) or "free" (no encoder).
+    hiding : training hides up to this share of a row's cells from the encoder (never from the bound).
+    refine : improve every row's place by steps of its own with the decoder frozen; slow.
     n_quadrature : points J for all families, a dict by kind, or None for each family's own.
     expectation : "quadrature" or "sampling" (the paper's ablation).
     kl_weight : η; 1 is the bound, more centres the embedding.
@@ -77,7 +80,9 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         schema: Mapping[str, Any] | Schema | str | Path | None = None,
         n_inducing: int = 50,
         kernel: str = "rbf",
-        encoder: str = "masked",
+        encoder: str = "factors",
+        hiding: float = 0.0,
+        refine: bool = False,
         n_quadrature: int | Mapping[str, int] | None = None,
         expectation: str = "quadrature",
         kl_weight: float = 1.0,
@@ -98,6 +103,8 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.n_inducing = n_inducing
         self.kernel = kernel
         self.encoder = encoder
+        self.hiding = hiding
+        self.refine = refine
         self.n_quadrature = n_quadrature
         self.expectation = expectation
         self.kl_weight = kl_weight
@@ -171,6 +178,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             self._rules(layout),
             kl_weight=float(self.kl_weight),
             sampling=sampling,
+            hiding=float(self.hiding),
             n_common=n_common(layout, data.seen) if self.optimizer == "natural" and not sampling else 0,
         )
         schedule = Schedule(
@@ -326,7 +334,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def _ready(self) -> Predictor:
         check_is_fitted(self)
-        return self._predictor
+        return replace(self._predictor, refined=bool(self.refine))
 
     def _empty(self, n_rows: int) -> Table:
         names = [c.name for c in self.schema_.columns]

@@ -10,12 +10,13 @@ from jaxtyping import Bool, Float, Int
 
 from plurigp.arrays import Array
 from plurigp.data import Schema
-from plurigp.encoder import Encoder, FreeRows, LatentNormal, make_network, tamed
+from plurigp.encoder import Encoder, FactorEncoder, FreeRows, LatentNormal, make_network, tamed
 from plurigp.gp.kernels import make_kernel
 from plurigp.gp.sparse import SparseGP
 from plurigp.likelihoods.blocks import Layout, Thetas, column_starts, encoder_features, seen_features
 
 START_ROWS = 20_000  # rows that the start looks at, at most
+NOISE = (0.02, 1.0)  # of a standardised feature beside the factors
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class Settings:
     n_components: int = 2
     n_inducing: int = 50
     kernel: str = "rbf"
-    encoder: str = "masked"
+    encoder: str = "factors"
     n_hidden: int = 40
     start: str = "informed"
     lengthscale: float = 6.0
@@ -34,7 +35,7 @@ class Settings:
 class Model(eqx.Module):
     """Everything Adam moves; q(v) is kept apart, since natural gradients move it."""
 
-    encoder: Encoder | FreeRows
+    encoder: FactorEncoder | Encoder | FreeRows
     gp: SparseGP
     thetas: Thetas
 
@@ -59,25 +60,14 @@ def init_model(
     """The start of training, from block-ordered values [N V] and seen [N D]; plain float32 arrays."""
     rng = np.random.default_rng([seed, 0])
     shown = np.sort(rng.permutation(len(values))[:START_ROWS])
-    features, known = _standard_features(layout, values[shown], seen[shown])
-    Q, E = settings.n_components, known.standard.shape[1]
+    rows = _standard_rows(layout, values[shown], seen[shown])
     informed = settings.start == "informed"
-    linear = _whitened_components(known.standard, Q) if informed else np.zeros((E, Q))
-    watched = _columns_with_gaps(seen) if settings.encoder == "masked" else ()
-    n_in = E + len(watched)
-    encoder = Encoder(
-        watched,
-        features.shift,
-        features.scale,
-        linear,
-        np.zeros(Q),
-        make_network(rng, n_in, settings.n_hidden, Q, scale=0.01 if informed else 1.0),
-        make_network(rng, n_in, settings.n_hidden, Q, scale=0.1 if informed else 1.0, shift=-1.0 if informed else 0.0),
-    )
+    watched = _columns_with_gaps(seen) if settings.encoder in ("factors", "masked") else ()
+    encoder, encoded = _start_encoder(rng, settings, rows, watched)
     bias, thetas = column_starts(schema, layout, values[shown], seen[shown])
     gp = SparseGP(
-        make_kernel(settings.kernel, Q, settings.lengthscale if informed else 1.0),
-        _inducing_inputs(rng, known.standard @ linear, settings, informed),
+        make_kernel(settings.kernel, settings.n_components, settings.lengthscale if informed else 1.0),
+        _inducing_inputs(rng, encoded, settings, informed),
         bias if informed else np.zeros_like(bias),
         np.zeros(layout.n_functions),
     )
@@ -92,14 +82,13 @@ def _columns_with_gaps(seen: Bool[np.ndarray, "N D"]) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True)
-class _Scaling:
+class _Rows:
+    """Rows as the encoder reads them."""
+
     shift: np.ndarray
     scale: np.ndarray
-
-
-@dataclass(frozen=True)
-class _Known:
     standard: np.ndarray  # [n E] standardised, gaps at zero
+    known: np.ndarray  # [n E]
 
 
 @partial(jax.jit, static_argnames=("layout",))
@@ -107,17 +96,40 @@ def _read_rows(layout: Layout, values: Float[Array, "N V"], seen: Bool[Array, "N
     return encoder_features(layout, values), seen_features(layout, seen)
 
 
-def _standard_features(layout: Layout, values: np.ndarray, seen: np.ndarray) -> tuple[_Scaling, _Known]:
+def _standard_rows(layout: Layout, values: np.ndarray, seen: np.ndarray) -> _Rows:
     features, known = (np.asarray(part) for part in _read_rows(layout, values, seen))
     n = np.maximum(known.sum(0), 1)
     shift = np.where(known, features, 0).sum(0) / n
     scale = np.sqrt(np.where(known, (features - shift) ** 2, 0).sum(0) / n)
     scale = np.where(scale > 1e-6, scale, 1.0)
-    return _Scaling(shift, scale), _Known(np.where(known, tamed((features - shift) / scale), 0))
+    return _Rows(shift, scale, np.where(known, tamed((features - shift) / scale), 0), known)
 
 
-def _whitened_components(standard: np.ndarray, n_components: int) -> np.ndarray:
-    """W [E Q] with standard @ W the principal components at unit variance; directions without spread stay zero."""
+def _start_encoder(
+    rng: np.random.Generator, settings: Settings, rows: _Rows, watched: tuple[int, ...]
+) -> tuple[FactorEncoder | Encoder, np.ndarray]:
+    """The encoder, and where it puts the rows before its networks have learned anything [n Q]."""
+    Q, E = settings.n_components, rows.standard.shape[1]
+    n_in, informed = E + len(watched), settings.start == "informed"
+    reading = (watched, rows.shift, rows.scale)
+    net_mean = make_network(rng, n_in, settings.n_hidden, Q, scale=0.01 if informed else 1.0)
+    scale = 0.1 if informed else 1.0
+    linear = _whitened_components(rows.standard, Q) if informed else np.zeros((E, Q))
+    encoded = rows.standard @ linear
+    if settings.encoder != "factors":
+        net_sd = make_network(rng, n_in, settings.n_hidden, Q, scale, shift=-1.0 if informed else 0.0)
+        return Encoder(*reading, linear, np.zeros(Q), net_mean, net_sd), encoded
+    net_sd = make_network(rng, n_in, settings.n_hidden, Q, scale)
+    if informed:
+        loadings = rows.standard.T @ encoded / np.maximum(rows.known.sum(0), 1)[:, None]
+    else:
+        loadings = rng.normal(size=(E, Q)) / np.sqrt(E)
+    noise = np.clip(1 - (loadings**2).sum(1), *NOISE)
+    return FactorEncoder(*reading, loadings, -np.log(noise), net_mean, net_sd), encoded
+
+
+def _whitened_components(standard: Float[np.ndarray, "n E"], n_components: int) -> Float[np.ndarray, "E Q"]:
+    """W with standard @ W the principal components at unit variance; directions without spread stay zero."""
     n, n_features = standard.shape
     if n_features <= n:
         eigenvalues, vectors = np.linalg.eigh(standard.T @ standard / n)

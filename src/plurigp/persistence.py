@@ -13,7 +13,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
-from plurigp.encoder import Encoder, FreeRows, Network
+from plurigp.encoder import Encoder, FactorEncoder, FreeRows, Network
 from plurigp.gp.kernels import Kernel, parse_kernel
 from plurigp.gp.sparse import Posterior, SparseGP
 from plurigp.likelihoods.blocks import Layout, Thetas
@@ -92,7 +92,10 @@ def _read_manifest(path: Path) -> dict[str, Any]:
 
 _NETWORKS = ("net_mean", "net_sd")
 _NETWORK = ("w1", "b1", "w2", "b2")
-_ENCODER = ("shift", "scale", "linear", "offset")
+_ENCODERS = {
+    FactorEncoder: ("shift", "scale", "loadings", "log_precision"),
+    Encoder: ("shift", "scale", "linear", "offset"),
+}
 
 
 def model_arrays(model: Model, q: Posterior) -> dict[str, np.ndarray]:
@@ -114,7 +117,7 @@ def model_arrays(model: Model, q: Posterior) -> dict[str, np.ndarray]:
     if isinstance(encoder, FreeRows):
         named |= {"encoder.mean": encoder.mean, "encoder.log_sd": encoder.log_sd}
     else:
-        named |= {f"encoder.{name}": getattr(encoder, name) for name in _ENCODER}
+        named |= {f"encoder.{name}": getattr(encoder, name) for name in _ENCODERS[type(encoder)]}
         named["encoder.watched"] = np.asarray(encoder.watched, np.int32)
         for net in _NETWORKS:
             named |= {f"encoder.{net}.{name}": getattr(getattr(encoder, net), name) for name in _NETWORK}
@@ -132,14 +135,14 @@ def model_from_arrays(arrays: dict[str, np.ndarray], settings: Settings, layout:
     def network(net: str) -> Network:
         return Network(*(take(f"encoder.{net}.{name}") for name in _NETWORK))
 
-    encoder: Encoder | FreeRows
+    encoder: FactorEncoder | Encoder | FreeRows
     if settings.encoder == "free":
         encoder = FreeRows(take("encoder.mean"), take("encoder.log_sd"))
     else:
-        shift, scale, linear, offset = (take(f"encoder.{name}") for name in _ENCODER)
-        nets = [network(name) for name in _NETWORKS]
+        make = FactorEncoder if settings.encoder == "factors" else Encoder
+        parts: list[Any] = [take(f"encoder.{name}") for name in _ENCODERS[make]]
         watched = tuple(int(column) for column in take("encoder.watched"))
-        encoder = Encoder(watched, shift, scale, linear, offset, *nets)
+        encoder = make(watched, *parts, *(network(name) for name in _NETWORKS))
     kernel = Kernel(parse_kernel(settings.kernel), take("gp.kernel.log_lengthscales"), take("gp.kernel.log_weights"))
     gp = SparseGP(kernel, take("gp.Z"), take("gp.bias"), take("gp.log_scale"))
     thetas: Thetas = tuple(

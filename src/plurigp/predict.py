@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float
 from plurigp.arrays import Array, Scalar
 from plurigp.compiling import compiled_work
 from plurigp.data import Table
-from plurigp.encoder import Encoder, LatentNormal, kl_x
+from plurigp.encoder import FreeRows, LatentNormal, kl_x
 from plurigp.gp.linalg import unpack_doubled
 from plurigp.gp.sparse import Posterior, SparseGP, features, moments
 from plurigp.likelihoods import blocks
@@ -25,7 +25,7 @@ from plurigp.model import Model, encode
 SMALL, LARGE = 16, 512  # chunk sizes: two compilations serve one row and a million
 N_PROPOSALS = 64  # draws of x among which a row's own are chosen
 PRIOR_DRAWS = 4  # of the draws of x behind a density, so many come from the prior
-REFINE_STEPS, REFINE_RATE, REFINE_DRAWS = 150, 0.05, 8
+REFINE_STEPS, REFINE_RATE, REFINE_DRAWS = 100, 0.1, 4
 
 
 class Predictor(eqx.Module):
@@ -36,6 +36,7 @@ class Predictor(eqx.Module):
     layout: Layout = eqx.field(static=True)
     rules: tuple[Rule, ...] = eqx.field(static=True)
     kl_weight: float = eqx.field(static=True, default=1.0)
+    refined: bool = eqx.field(static=True, default=False)  # the encoder's q(x) is only where each row's own begins
 
     @property
     def n_components(self) -> int:
@@ -96,14 +97,15 @@ def _encode(p: Predictor, values: Array, seen: Array) -> LatentNormal:
 
 
 def _latent_chunk(predictor: Predictor, values: np.ndarray, seen: np.ndarray) -> LatentNormal:
-    if isinstance(predictor.model.encoder, Encoder):
-        return _encode(predictor, values, seen)
-    shape = (len(values), predictor.n_components)
-    return _refine(predictor, values, seen, LatentNormal(np.zeros(shape), np.full(shape, 0.5)))
+    if isinstance(predictor.model.encoder, FreeRows):
+        shape = (len(values), predictor.n_components)
+        return _refine(predictor, values, seen, LatentNormal(np.zeros(shape), np.full(shape, 0.5)))
+    q = _encode(predictor, values, seen)
+    return _refine(predictor, values, seen, q) if predictor.refined else q
 
 
 def latent(predictor: Predictor, table: Table) -> LatentNormal:
-    """q(x) of every row: the encoder's answer, or refined from the prior where there is no encoder."""
+    """q(x) of every row: the encoder's answer, refined if asked for, or from the prior where there is no encoder."""
     return _over_chunks(predictor, table, partial(_latent_chunk, predictor))
 
 
@@ -132,15 +134,6 @@ def _refine(p: Predictor, values: Float[Array, "B V"], seen: Bool[Array, "B D"],
 
     (free, _), _ = jax.lax.scan(body, (free, adam.init(free)), None, length=REFINE_STEPS)
     return LatentNormal(free[0], jnp.exp(free[1]))
-
-
-def refine(predictor: Predictor, table: Table) -> LatentNormal:
-    """q(x) of every row, improved from the encoder's answer by decoder-frozen steps."""
-
-    def from_encoder(values: np.ndarray, seen: np.ndarray) -> LatentNormal:
-        return _refine(predictor, values, seen, _latent_chunk(predictor, values, seen))
-
-    return _over_chunks(predictor, table, from_encoder)
 
 
 # --- the decoder's answers, averaged over draws of x ---
@@ -302,13 +295,8 @@ def _moments_at(p: Predictor, x: Float[Array, "B Q"]) -> tuple[Array, Array]:
     return moments(p.model.gp, p.q, features(p.model.gp, x))
 
 
-def _draw_at(p: Predictor, values: np.ndarray, x: np.ndarray, rng: np.random.Generator, n: int) -> np.ndarray:
-    """f from q(f|x) and y from its likelihood, for the first n rows [n D], schema order."""
-    f_mean, f_var = (np.asarray(part)[:n] for part in _moments_at(p, x))
-    return _draw_cells(p, values[:n], rng.normal(f_mean, np.sqrt(f_var)), rng)
-
-
 def _draw_cells(p: Predictor, values: np.ndarray, f: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """y from its likelihood [n D], schema order."""
     thetas = jax.tree.map(np.asarray, p.model.thetas)
     return _schema_order(p.layout, blocks.draws(p.layout, thetas, values, f, rng))
 
@@ -320,7 +308,8 @@ def draw_rows(predictor: Predictor, table: Table, seed: int) -> np.ndarray:
     with compiled_work():
         for n, rows, values, _ in _chunks(predictor.layout, table):
             x = rng.normal(size=(len(rows), predictor.n_components))
-            parts.append(_draw_at(predictor, values, x, rng, n))
+            f_mean, f_var = (np.asarray(part)[:n] for part in _moments_at(predictor, x))
+            parts.append(_draw_cells(predictor, values[:n], rng.normal(f_mean, np.sqrt(f_var)), rng))
     return np.concatenate(parts)
 
 
@@ -331,36 +320,41 @@ def _features_at(gp: SparseGP, x: Array) -> tuple[Array, Array]:
 
 
 def draw_table(predictor: Predictor, table: Table, seed: int) -> np.ndarray:
-    """Coded rows [N D] that share one draw of all functions, as the rows of a table do: x ~ N(0, I),
-    v ~ q(v), f = b + s (Aᵀv + √rest ε), then cells."""
-    rng, gp = np.random.default_rng(seed), predictor.model.gp
-    bias, scale = np.asarray(gp.bias), np.exp(np.asarray(gp.log_scale))
+    """Coded rows [N D] that share one draw of all functions, as the rows of a table do: x ~ N(0, I), then cells."""
+    rng = np.random.default_rng(seed)
     parts = []
     with compiled_work():
-        v = _draw_v(predictor.q, rng)
+        v = _draws_of_v(predictor.q, rng, 1)[0]
         for n, rows, values, _ in _chunks(predictor.layout, table):
             x = rng.normal(size=(len(rows), predictor.n_components))
-            A, rest = (np.asarray(part) for part in _features_at(gp, x))
-            noise = np.sqrt(rest)[:, None] * rng.normal(size=(len(rows), len(v)))
-            parts.append(_draw_cells(predictor, values[:n], (bias + scale * ((v @ A).T + noise))[:n], rng))
+            parts.append(_draw_cells(predictor, values[:n], _functions_at(predictor.model.gp, v, x, rng)[:n], rng))
     return np.concatenate(parts)
 
 
-def _draw_v(q: Posterior, rng: np.random.Generator) -> Float[np.ndarray, "P M"]:
-    """One draw of v_p ~ N(m_p, S_p) for every function."""
+def _functions_at(gp: SparseGP, v: Float[np.ndarray, "P M"], x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """f [B P] of rows that share v: b + s (Aᵀv + √rest ε)."""
+    A, rest = (np.asarray(part) for part in _features_at(gp, x))
+    noise = np.sqrt(rest)[:, None] * rng.normal(size=(len(x), len(v)))
+    return np.asarray(gp.bias) + np.exp(np.asarray(gp.log_scale)) * ((v @ A).T + noise)
+
+
+def _draws_of_v(q: Posterior, rng: np.random.Generator, n_draws: int) -> list[Float[np.ndarray, "P M"]]:
+    """v_p ~ N(m_p, S_p) for every function, n_draws times."""
     m = np.asarray(q.m)
     roots = np.linalg.cholesky(np.asarray(unpack_doubled(q.S, m.shape[1])) + 1e-9 * np.eye(m.shape[1]))
-    return m + np.einsum("pmn,pn->pm", roots, rng.normal(size=m.shape))
+    return [m + (roots @ rng.normal(size=(*m.shape, 1)))[..., 0] for _ in range(n_draws)]
 
 
 def draw_given(predictor: Predictor, table: Table, n_draws: int, seed: int) -> Iterator[Float[np.ndarray, "S n D"]]:
     """Coded draws of whole rows given their observed cells, chunk by chunk: x, f and y, jointly within a row.
 
-    x is drawn among N_PROPOSALS by their weights, so that what q(x) got wrong is put right by the likelihood.
+    x is drawn among N_PROPOSALS by their weights, so that what q(x) got wrong is put right by the likelihood. The
+    rows of one draw share its functions: what is not known of them then shows in whatever is pooled over rows.
     """
     rng = np.random.default_rng(seed)
     noise = standard_draws(N_PROPOSALS, predictor.n_components)
     with compiled_work():
+        functions = _draws_of_v(predictor.q, rng, n_draws)
         for n, _, values, seen in _chunks(predictor.layout, table):
             x, weights = (
                 np.asarray(part)
@@ -368,7 +362,8 @@ def draw_given(predictor: Predictor, table: Table, n_draws: int, seed: int) -> I
             )
             ends = np.cumsum(weights, axis=0)
             draws = []
-            for _ in range(n_draws):
+            for v in functions:
                 chosen = np.minimum((rng.random(x.shape[1]) * ends[-1] > ends).sum(0), len(x) - 1)
-                draws.append(_draw_at(predictor, values, x[chosen, np.arange(x.shape[1])], rng, n))
+                f = _functions_at(predictor.model.gp, v, x[chosen, np.arange(x.shape[1])], rng)
+                draws.append(_draw_cells(predictor, values[:n], f[:n], rng))
             yield np.stack(draws)

@@ -40,7 +40,8 @@ WINDOW_SHARE = 0.25  # of all epochs so far, if that is more
 COOLING = 0.2  # share of the epochs spent letting both step sizes fall to COOLED of their value
 COOLED = 0.03
 CALMEST = 1e-3  # how far step sizes are cut when epochs fail, before training gives up
-FINAL_DRAWS = 4  # draws of x per row for the final bound
+FINAL_DRAWS = 4  # draws of x per row for the final bound, where the table has at most
+FINAL_ROWS = 5_000  # so many rows; a longer one needs fewer for the same precision
 REFRESH = 8  # so many steps share one factorisation of q(v)
 EAGER = 100  # the first steps, as long as they are cautious, have one each: Λ grows fast
 
@@ -319,7 +320,7 @@ def _settle(spec: BoundSpec, state: State, data: Data, schedule: Schedule, seed:
     still = Rates(*(np.zeros((), data.values.dtype) for _ in Rates._fields))
     state = refresh(state)
     bounds: list[Bound] = []
-    for n in range(FINAL_DRAWS):
+    for n in range(max(1, min(FINAL_DRAWS, FINAL_DRAWS * FINAL_ROWS // len(data.values)))):
         epoch = data.epoch(schedule.batch_size, np.random.default_rng(n))
         for batch in epoch:
             step = np.int32(-1 - len(bounds))

@@ -102,7 +102,7 @@ def test_missing_files(tmp_path):
     ("options", "words"),
     [
         (("--kernel", "rbff"), "--kernel='rbff'"),
-        (("--encoder", "transformer"), "--encoder 'transformer' is not one of masked"),
+        (("--encoder", "transformer"), "--encoder 'transformer' is not one of factors"),
         (("--exclude", "agee"), "'age'"),
         (("--exclude", "age", "--exclude", "sex", "--exclude", "visits"), "aside"),
         (("--schema", "none.toml"), "none.toml"),

@@ -123,7 +123,7 @@ def fit(
     kernel: Annotated[
         str | None, typer.Option(metavar="NAME", help="rbf, matern52, linear, or a sum such as linear+rbf.")
     ] = None,
-    encoder: Annotated[str | None, typer.Option(metavar="NAME", help="masked, paper or free.")] = None,
+    encoder: Annotated[str | None, typer.Option(metavar="NAME", help="factors, masked, paper or free.")] = None,
     inducing: Annotated[int | None, typer.Option(metavar="N", min=1, help="Inducing points.")] = None,
     batch_size: Annotated[int | None, typer.Option(metavar="N", min=1, help="Rows per step.")] = None,
     exclude: Annotated[

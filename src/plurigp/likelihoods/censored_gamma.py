@@ -4,6 +4,8 @@ With u = log y − f the density of log y is exp(k (u − e^u) + const): one mod
 Between the bounds it is integrated from the highest point to either side, which is exact in float32 however far out.
 """
 
+from typing import Any, NamedTuple
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -16,7 +18,7 @@ from plurigp.likelihoods.base import Cells, Likelihood, Start, Theta, bounded_ex
 from plurigp.likelihoods.bounded import OPEN, bounds_of, features_of_bounds, log_bounds, mean_within
 from plurigp.likelihoods.censored import censored_lognormal
 from plurigp.likelihoods.rules import Rule, even, expect
-from plurigp.likelihoods.special import log_gamma
+from plurigp.likelihoods.special import digamma, log_gamma
 
 NATS = 36.0  # what lies so many nats below the top is left out
 NEAR = 8.0  # to the left of the top the density falls fast at first, then like e^{k u}: two panels
@@ -31,13 +33,12 @@ def _reach(k: Scalar, top: Scalar) -> tuple[Scalar, Scalar]:
     return left, jnp.minimum(right, q / jnp.maximum(e_top - 1, 1e-6))
 
 
-def _panels(k: Scalar, low: Scalar, high: Scalar) -> tuple[Float[Array, "3 1"], Float[Array, "3 1"]]:
-    """Starts and ends, as logs: far left, near left and right of the highest point between the bounds."""
-    top = jnp.clip(0.0, low, high)
+def _panels(k: Scalar, top: Scalar, to_low: Scalar, to_high: Scalar) -> tuple[tuple[Scalar, Scalar], ...]:
+    """Starts and ends, seen from the highest point between the bounds: far left, near left and right of it."""
     left, right = _reach(k, top)
-    first, last = jnp.maximum(low, top - left), jnp.minimum(high, top + right)
-    near = jnp.maximum(first, top - NEAR)
-    return jnp.stack([first, near, top])[:, None], jnp.stack([near, top, last])[:, None]
+    first, last = jnp.maximum(to_low, -left), jnp.minimum(to_high, right)
+    near = jnp.maximum(first, -NEAR)
+    return (first, near), (near, jnp.zeros_like(top)), (jnp.zeros_like(top), last)
 
 
 def _hazard(log_k: Scalar, low: Scalar, f: Scalar) -> Scalar:
@@ -45,19 +46,54 @@ def _hazard(log_k: Scalar, low: Scalar, f: Scalar) -> Scalar:
     return jnp.where(low > -OPEN, safe_exp(log_k + jnp.maximum(low, -1e3) - f), 0.0)
 
 
-def _log_excess(log_k: Scalar, low: Scalar, high: Scalar, f: Scalar) -> Scalar:
-    """log P(low < log y < high) + k e^{low − f}, so that nothing large is left to cancel."""
+class _Excess(NamedTuple):
+    """log P(low < log y < high) + k e^{low − f}, in which nothing large is left to cancel, and its slopes."""
+
+    value: Scalar
+    by_log_k: Scalar
+    by_f: Scalar
+
+
+def _integrate(log_k: Scalar, low: Scalar, high: Scalar, f: Scalar) -> _Excess:
+    """One sweep over the panels: the mass, and the means of u and of e^u − e^{low − f} under it."""
     k, is_open = jnp.exp(log_k), low <= -OPEN
-    start, end = jax.lax.stop_gradient(_panels(k, low - f, high - f))
-    points, weights = (jnp.asarray(part, k.dtype) for part in PANELS[k.dtype.itemsize])
-    u = start + (end - start) * (1 + points) / 2  # [3 J]
-    floor = jnp.where(is_open, 0.0, jax.lax.stop_gradient(low - f))
-    rise = jnp.where(is_open, 0.0, jnp.maximum(u - floor, 0.0))
-    shift = f - jax.lax.stop_gradient(f)  # zero: log y stays where it is when f moves
-    grown = jnp.where(is_open, safe_exp(u - shift), safe_exp(floor - shift) * jnp.expm1(rise))
-    width = jnp.log(jnp.maximum((end - start) / 2, jnp.finfo(k.dtype).tiny))
-    inside = jax.nn.logsumexp(k * (u - shift - grown) + jnp.log(weights) + width)
-    return jnp.where(is_open & (high >= OPEN), 0.0, inside + k * log_k - log_gamma(k))
+    low, high = low - f, high - f
+    top = jnp.clip(0.0, low, high)
+    to_low = jnp.where(low > 0, 0.0, low - jnp.minimum(high, 0.0))  # from the top; exactly zero where it is the top
+    to_high = jnp.where(high < 0, 0.0, high - jnp.maximum(low, 0.0))
+    e_top = safe_exp(top)
+    base = jnp.where(is_open, e_top, safe_exp(low) * jnp.expm1(jnp.where(is_open, 0.0, -to_low)))  # e^top − e^low
+    panels = [(start, (end - start) / 2) for start, end in _panels(k, top, to_low, to_high)]
+
+    def add(sums: tuple[Scalar, ...], node: tuple[Scalar, Scalar]) -> tuple[tuple[Scalar, ...], None]:
+        mass, sum_u, sum_growth = sums
+        for start, half in panels:
+            step = start + half * (1 + node[0])
+            growth = e_top * jnp.expm1(step)
+            part = half * (node[1] * jnp.exp(k * (step - growth)))
+            mass, sum_u, sum_growth = mass + part, sum_u + part * step, sum_growth + part * growth
+        return (mass, sum_u, sum_growth), None
+
+    nodes = tuple(jnp.asarray(part, k.dtype) for part in PANELS[k.dtype.itemsize])
+    (mass, sum_u, sum_growth), _ = jax.lax.scan(add, (jnp.zeros_like(top),) * 3, nodes)
+    mass = jnp.maximum(mass, jnp.finfo(k.dtype).tiny)
+    u, growth = top + sum_u / mass, base + sum_growth / mass
+    value = jnp.log(mass) + k * (top - base + log_k) - log_gamma(k)
+    both = is_open & (high >= OPEN / 2)  # nothing is known
+    slopes = k * (u - growth + log_k + 1 - digamma(k)), k * (growth - 1)
+    return _Excess(*(jnp.where(both, 0.0, part) for part in (value, *slopes)))
+
+
+@jax.custom_jvp
+def _log_excess(log_k: Scalar, low: Scalar, high: Scalar, f: Scalar) -> Scalar:
+    return _integrate(log_k, low, high, f).value
+
+
+@_log_excess.defjvp
+def _log_excess_jvp(primals: Any, tangents: Any) -> tuple[Scalar, Scalar]:
+    """The bounds are data: they have no slopes."""
+    found = _integrate(*primals)
+    return found.value, found.by_log_k * tangents[0] + found.by_f * tangents[3]
 
 
 def _log_mass(log_k: Scalar, low: Scalar, high: Scalar, f: Scalar) -> Scalar:

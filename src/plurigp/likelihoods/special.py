@@ -8,18 +8,20 @@ from jax.scipy.special import erfc
 
 from plurigp.arrays import Array
 
-SHIFT = 8  # below it, log Γ(x) = log Γ(x + SHIFT) − log x (x + 1) … ; from it on Stirling's series is exact to 1e-14
+SHIFT = {4: 3, 8: 8}  # by bytes of a number: below it, log Γ(x) = log Γ(x + SHIFT) − log x (x + 1) …; from it on
+# Stirling's series is exact to rounding
 STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360)  # B_2n / (2n (2n − 1))
 HALF_LOG_2PI = 0.9189385332046727
 
 
 def _raised(x: Array) -> tuple[Array, Array, Array]:
-    """z ≥ SHIFT with Γ(x) = Γ(z) / product, and the slope of the product by x."""
-    small = x < SHIFT
-    product, slope = jnp.ones_like(x), jnp.zeros_like(x)
-    for k in range(SHIFT):
+    """z ≥ the shift with Γ(x) = Γ(z) / product, and the slope of the product by x."""
+    shift = SHIFT[jnp.asarray(x).dtype.itemsize]
+    small = x < shift
+    product, slope = x, jnp.ones_like(x)
+    for k in range(1, shift):
         product, slope = product * (x + k), slope * (x + k) + product
-    return jnp.where(small, x + SHIFT, x), jnp.where(small, product, 1), jnp.where(small, slope, 0)
+    return jnp.where(small, x + shift, x), jnp.where(small, product, 1), jnp.where(small, slope, 0)
 
 
 @jax.custom_jvp

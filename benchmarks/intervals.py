@@ -1,0 +1,56 @@
+"""How often intervals cover, and whether probabilities mean what they say: what the benchmarks of gaps share."""
+
+import numpy as np
+import pandas as pd
+
+from plurigp import PluriGP
+from plurigp.data import KINDS
+from plurigp.predict import draw_given
+
+NOMINAL = (0.5, 0.8, 0.9)
+N_DRAWS = 400
+
+
+def coverage(model: PluriGP, shown: pd.DataFrame, truth: pd.DataFrame, seed: int = 0) -> dict[str, dict[str, float]]:
+    """By kind, over the cells that `truth` has and `shown` has not: how often nominal intervals cover numbers, and the
+    calibration error of level probabilities.
+
+    The intervals are central: a number is inside the 80 % one if its rank among draws of its cell lies between 10 and
+    90 %. Draws equal to it, as counts often are, count as below it in a share drawn at random: an interval that must
+    end on whole numbers could not cover exactly 80 % however true the model.
+    """
+    coder = model.coder_
+    hidden, complete = coder.table(shown[coder.schema.names]), coder.table(truth[coder.schema.names])
+    slots = np.cumsum([0, *(KINDS[column.kind].n_slots for column in coder.schema.used)])
+    rng = np.random.default_rng(seed)
+    ranks: dict[str, list[np.ndarray]] = {}
+    likeliest: dict[str, list[np.ndarray]] = {}
+    at = 0
+    for chunk in draw_given(model._predictor, hidden, N_DRAWS, seed):
+        for d, column in enumerate(coder.schema.used):
+            here = slice(at, at + chunk.shape[1])
+            rows = np.flatnonzero(complete.seen[here, d] & ~hidden.seen[here, d])
+            y, draws = complete.values[here][rows, slots[d]], chunk[:, rows, d]
+            if column.levels:
+                shares = np.stack([(draws == code).mean(0) for code in range(len(column.levels))])
+                found = np.stack([shares.max(0), shares.argmax(0) == y])
+                likeliest.setdefault(column.kind, []).append(found)
+            else:
+                tied = rng.random(len(y)) * (draws == y).mean(0)
+                ranks.setdefault(column.kind, []).append((draws < y).mean(0) + tied)
+        at += chunk.shape[1]
+    out: dict[str, dict[str, float]] = {}
+    for kind, parts in ranks.items():
+        off = np.abs(np.concatenate(parts) - 0.5)
+        out[kind] = {"cells": len(off)} | {f"{p:.0%}": float(np.mean(off <= p / 2)) for p in NOMINAL}
+    for kind, parts in likeliest.items():
+        probability, right = np.concatenate(parts, 1)
+        out[kind] = {"cells": len(right), "calibration_error": calibration_error(probability, right)}
+    return out
+
+
+def calibration_error(probability: np.ndarray, right: np.ndarray, n_bins: int = 10) -> float:
+    """Expected calibration error of the likeliest level's probability."""
+    bins = np.minimum((probability * n_bins).astype(int), n_bins - 1)
+    gaps = [abs(probability[bins == b].mean() - right[bins == b].mean()) * np.mean(bins == b) for b in np.unique(bins)]
+    return float(np.sum(gaps))

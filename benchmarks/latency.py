@@ -1,0 +1,49 @@
+"""How soon is a new row placed? Milliseconds for one row, seconds for 100,000 rows × 40 columns, after warm-up.
+
+    python benchmarks/latency.py [--rows 100000]
+
+The model is that of growth.py's mixed table (Q = 5). One row: the median of 200 calls, each with a row of its own, of
+`transform`, `impute` and `score_samples` on a frame.
+"""
+
+import argparse
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from common import save
+from growth import MIXED, write_rows
+
+from plurigp import PluriGP
+
+
+def seconds(call, repeats: int) -> float:
+    times = []
+    for n in range(repeats):
+        start = time.perf_counter()
+        call(n)
+        times.append(time.perf_counter() - start)
+    return float(np.median(times))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=100_000)
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        write_rows(Path(folder) / "rows.parquet", given.rows)
+        frame = pd.read_parquet(Path(folder) / "rows.parquet")
+    schema = {f"{kind}{c}": kind for kind, n in MIXED.items() for c in range(n)}
+    model = PluriGP(5, schema=schema, max_epochs=10, random_state=0).fit(frame.iloc[:3000])
+    result = {}
+    for name in ("transform", "impute", "score_samples"):
+        answer = getattr(model, name)
+        answer(frame.iloc[:1]), answer(frame.iloc[:1000])  # compiles both chunk sizes
+        result[name] = {
+            "one_row_ms": 1e3 * seconds(lambda n, answer=answer: answer(frame.iloc[n : n + 1]), 200),
+            "all_rows_s": seconds(lambda n, answer=answer: answer(frame), 1),
+        }
+        print(name, result[name], flush=True)
+    save("latency", {"rows": given.rows, "columns": sum(MIXED.values()), **result})
