@@ -65,7 +65,7 @@ def _integrate(log_k: Scalar, low: Scalar, high: Scalar, f: Scalar) -> _Excess:
     base = jnp.where(is_open, e_top, safe_exp(low) * jnp.expm1(jnp.where(is_open, 0.0, -to_low)))  # e^top − e^low
     panels = [(start, (end - start) / 2) for start, end in _panels(k, top, to_low, to_high)]
 
-    def add(sums: tuple[Scalar, ...], node: tuple[Scalar, Scalar]) -> tuple[tuple[Scalar, ...], None]:
+    def add(sums: Any, node: Any) -> tuple[Any, None]:
         mass, sum_u, sum_growth = sums
         for start, half in panels:
             step = start + half * (1 + node[0])
