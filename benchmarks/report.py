@@ -7,7 +7,8 @@ import json
 from pathlib import Path
 
 import numpy as np
-from lines import line_chart
+
+from plurigp.experiments.lines import line_chart
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "results.md"
