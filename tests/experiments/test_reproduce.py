@@ -7,8 +7,8 @@ from plurigp.experiments.page import read_results, write_page
 from plurigp.experiments.run import reproduce
 
 TINY = simulated.Sizes(
-    n_per_digit=20, grid=(2,), n_restarts=1, n_splits=1, n_floor_splits=1, max_epochs=2, n_refits=2, n_references=0,
-    study_epochs=2, harder=(),
+    n_per_digit=20, n_components=2, n_splits=1, max_epochs=2, grid=(2,), n_restarts=1, n_few=1, study_epochs=2,
+    n_refits=2, n_references=0, harder=(),
 )  # fmt: skip
 
 
@@ -16,7 +16,7 @@ TINY = simulated.Sizes(
 def test_a_handful_of_digits_goes_all_the_way_and_is_not_done_again(tmp_path):
     first = simulated.run(tmp_path, TINY, quiet=True)
     files = {path: path.stat().st_mtime_ns for path in (tmp_path / "paper" / "fits").rglob("panel-*.json")}
-    assert len(files) == 9
+    assert len(files) == 12
     simulated.run(tmp_path, TINY, quiet=True)
     assert {path: path.stat().st_mtime_ns for path in files} == files
     assert read_results(tmp_path)["simulated"]["panel"] == first["panel"]

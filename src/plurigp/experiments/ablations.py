@@ -96,7 +96,7 @@ def run(out: Path, sizes: Sizes, quiet: bool = False) -> dict[str, Any]:
     results = {name: _by_way(runs, name, tables, ways, n_splits) for name, (ways, n_splits) in _plans(sizes).items()}
     _draw(runs, results)
     results["sizes"] = asdict(sizes)
-    runs.finish(results)
+    runs.keep(results)
     return results
 
 

@@ -135,6 +135,7 @@ def dimension_claim(results: Results) -> Claim:
     figures = (
         ("simulated-q-cells.svg", "Hidden cells by Q"),
         ("simulated-q-reconstruction.svg", "Reconstruction by Q"),
+        ("simulated-q-density.svg", "Density by Q"),
     )
     return Claim("Q = 6 suits the simulated data", "The highest predictive score was at Q = 6.", findings, why, figures)
 
@@ -154,7 +155,7 @@ def clusters_claim(results: Results) -> Claim:
                 True),
         Finding("K by the study (stability)", f"{found['n_stability']} clusters", found["n_stability"] == 3, True),
     ]  # fmt: skip
-    for which, other in results["harder"].items():
+    for which, other in results.get("harder", {}).items():
         high = [line["index"] > line["permutation_threshold"] for line in other["consensus"]]
         rand = max(other["rand"]["tied"], other["rand"]["full"])
         words = (
@@ -286,9 +287,9 @@ def claims_of(results: Mapping[str, Results]) -> list[Claim]:
         out += [
             composite_claim(found["panel"], "simulated data", "simulated"),
             approaches_claim(found["panel"], "simulated data", "simulated"),
-            clusters_claim(found),
-            dimension_claim(found),
         ]
+        out += [clusters_claim(found)] if "clusters" in found else []
+        out += [dimension_claim(found)] if "selection" in found else []
     if "clinical" in results:
         found = results["clinical"]
         out += [

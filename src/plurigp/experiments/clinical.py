@@ -73,7 +73,7 @@ def run(out: Path, sizes: Sizes, quiet: bool = False) -> dict[str, Any]:
         "support": _support(runs, sizes, settings),
     }
     draw_panel(runs, results["panel"])
-    runs.finish(results)
+    runs.keep(results)
     return results
 
 

@@ -1,6 +1,5 @@
 """A study of a table: the choice of Q, the map, how it clusters, and the consensus; with or without characteristics."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,9 +22,11 @@ from plurigp.study.pool import Pool
 from plurigp.study.progress import Progress
 from plurigp.study.robustness import choose, robustness
 from plurigp.study.run import FITS, settled_schema, start
+from plurigp.study.select import selection_frame, selection_tasks
 from plurigp.study.tasks import held_out, training_rows
 
 SEED = 0
+REST = "rest"  # one group of columns, whatever their kinds
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +41,6 @@ class Found:
     structure_p: float
     subtypes: pd.DataFrame
     selection: pd.DataFrame
-    traces: pd.DataFrame
     config: StudyConfig
 
     @property
@@ -62,7 +62,6 @@ def full_study(folder: Path, table: pd.DataFrame, schema: Schema, **settings: An
         result.facts["structure_p"],
         result.subtypes,
         result.selection,
-        result.traces,
         StudyConfig.from_dict(result.config),
     )
     return found, result
@@ -91,9 +90,41 @@ def map_study(folder: Path, table: pd.DataFrame, schema: Schema, **settings: Any
         choice.p,
         robust.subtypes,
         maps.selection,
-        maps.traces,
         config,
     )
+
+
+def choose_dimension(folder: Path, table: pd.DataFrame, schema: Schema, **settings: Any) -> list[dict[str, Any]]:
+    """The study's choice of Q alone: every Q with its restarts, the best bound of each, hidden cells of held-out rows.
+
+    One line per Q, with the paper's reconstruction score, the density and the course of training beside it.
+    """
+    config = StudyConfig.from_dict({"random_state": SEED, **settings})
+    settled = settled_schema(table, schema, config)
+    start(folder, table, settled, config)
+    tasks = selection_tasks(len(table), config)
+    with Progress(len(tasks), float(sum(len(task.rows) for task in tasks)), True) as progress:
+        pool = Pool(folder / FITS, settled, config, 0, None, progress)
+        finished = dict(zip((task.name for task in tasks), pool.run(tasks, lambda _: table), strict=True))
+    lines = []
+    for line in selection_frame(tasks, list(finished.values())).to_dict("records"):
+        fit = str(line["fit"])
+        shown, truth = held_out(table, settled, training_rows(len(table), config), config)
+        scores = score(load(pool.folder / fit), truth, shown, {c.name: REST for c in settled.used})
+        trace = finished[fit].arrays["trace.bound"] / len(tasks[0].rows)
+        lines.append(
+            {
+                "Q": int(line["n_components"]),
+                "cells": float(line["score"]),
+                "gap": float(line["gap"]),
+                "gap_se": float(line["gap_se"]),
+                "chosen": bool(line["chosen"]),
+                "reconstruction": scores["reconstruction"][REST],
+                "density": scores["density"]["all"],
+                "trace": np.round(trace, 3).tolist(),
+            }
+        )
+    return lines
 
 
 def clusters_found(found: Found, truth: np.ndarray) -> dict[str, Any]:
@@ -131,34 +162,3 @@ def flat_view(x: np.ndarray) -> np.ndarray:
     """Two dimensions for the eye, neighbours kept: t-SNE, where the paper has UMAP."""
     with threadpool_limits(1):
         return TSNE(random_state=SEED, init="pca", perplexity=min(30.0, len(x) / 4)).fit_transform(x)
-
-
-def selection(found: Found, folder: Path, table: pd.DataFrame, groups: Mapping[str, str]) -> list[dict[str, Any]]:
-    """One line per Q: hidden cells (by which the study chooses), the paper's reconstruction score, and density."""
-    lines = []
-    for line in found.selection.to_dict("records"):
-        model = load(folder / FITS / str(line["fit"]))
-        shown, truth = held_out(table, model.schema_, training_rows(len(table), found.config), found.config)
-        scores = score(model, truth, shown, groups)
-        lines.append(
-            {
-                "Q": int(line["n_components"]),
-                "bound": float(line["bound"]),
-                "cells": float(line["score"]),
-                "gap": float(line["gap"]),
-                "gap_se": float(line["gap_se"]),
-                "chosen": bool(line["chosen"]),
-                "reconstruction": sum(scores["reconstruction"].values()),
-                "density": scores["density"]["all"],
-            }
-        )
-    return lines
-
-
-def traces(found: Found) -> dict[str, list[list[float]]]:
-    """The bound per row by epoch of the best map of each Q."""
-    out = {}
-    for line in found.selection.to_dict("records"):
-        own = found.traces[found.traces["fit"] == line["fit"]]
-        out[f"Q = {line['n_components']}"] = [own["epoch"].to_list(), own["bound"].round(3).to_list()]
-    return out

@@ -58,8 +58,10 @@ def _lines(results: Mapping[str, Any], folder: Path) -> Iterator[str]:
         yield ""
     for claim in claims:
         yield from _claim(claim, folder)
-    if "simulated" in results:
+    if "floor_panel" in results.get("simulated", {}):
         yield from _floor(results["simulated"])
+    if "chosen_panel" in results.get("simulated", {}):
+        yield from _chosen(results["simulated"]["chosen_panel"])
     if "ablations" in results:
         yield from _ablations(results["ablations"])
     yield from _other_figures(results, folder)
@@ -100,20 +102,30 @@ def _floor(found: Mapping[str, Any]) -> Iterator[str]:
     )
     yield f"| comparison | floor {first:g} | floor {second:g} |"
     yield "|---|---|---|"
-    rows = (
-        ("composite against Gaussian, hidden cells, like with like", "all/cells/mass"),
-        ("composite against Gaussian, density, like with like", "all/density/mass"),
-        ("2 against 1, real columns, reconstruction", "real/reconstruction/1"),
-        ("2 against 1, real columns, hidden cells", "real/cells/1"),
-        ("2 against 3, real columns, reconstruction", "real/reconstruction/3"),
-        ("2 against 3, real columns, hidden cells", "real/cells/3"),
-    )
-    for words, key in rows:
+    for words, key in COMPARED.items():
         a, b = (wins(found["floor_panel"][str(floor)][key]) for floor in (first, second))
         yield f"| {words} | {a} | {b} |"
     yield ""
 
 
+def _chosen(found: Mapping[str, Any]) -> Iterator[str]:
+    """The panel again where hidden cells would have it."""
+    yield f"## At Q = {found['Q']}, which hidden cells choose\n"
+    yield "| comparison, own noise | measured |"
+    yield "|---|---|"
+    for words, key in COMPARED.items():
+        yield f"| {words} | {wins(found['pairs'][key])} |"
+    yield ""
+
+
+COMPARED = {
+    "composite against Gaussian, hidden cells, like with like": "all/cells/mass",
+    "composite against Gaussian, density, like with like": "all/density/mass",
+    "2 against 1, real columns, reconstruction": "real/reconstruction/1",
+    "2 against 1, real columns, hidden cells": "real/cells/1",
+    "2 against 3, real columns, reconstruction": "real/reconstruction/3",
+    "2 against 3, real columns, hidden cells": "real/cells/3",
+}
 TITLES = {
     "nodes": "Quadrature nodes",
     "root": "The released code's missing √2, at J = 3",

@@ -103,9 +103,9 @@ def panel_tasks(data: Data, fit: Fit, splits: Sequence[int], noises: Mapping[str
     """Every split with every approach and noise."""
     return {
         task_name(name, approach, split): partial(fit_and_score, data, fit, split, approach, noise)
+        for split in splits
         for name, noise in noises.items()
         for approach in APPROACHES
-        for split in splits
     }
 
 

@@ -57,10 +57,9 @@ class Runs:
         """Where a figure goes."""
         return self.paper / f"{self.name}-{name}.svg"
 
-    def finish(self, results: Mapping[str, Any]) -> None:
-        """All that the page is made of."""
+    def keep(self, results: Mapping[str, Any]) -> None:
+        """What the page is made of, as far as it has come."""
         write_json(self.paper / f"{self.name}.json", results)
-        self.say("done")
 
     def say(self, line: str) -> None:
         """Progress, on standard error: it is read on terminals and in logs."""

@@ -54,7 +54,7 @@ def run(out: Path, sizes: Sizes, quiet: bool = False) -> dict[str, Any]:
             for approach in APPROACHES
         },
     }
-    runs.finish(results)
+    runs.keep(results)
     return results
 
 

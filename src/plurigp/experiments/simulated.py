@@ -1,24 +1,26 @@
 """The simulated data: three handwritten digits, half of the pixels yes/no, half real. Figures 4 d–f, 5 and 13."""
 
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from plurigp.data import Schema
 from plurigp.datasets import digits
-from plurigp.datasets.digits import Digits
+from plurigp.datasets.digits import N_BINARY, Digits
 from plurigp.experiments.charts import bar_chart, image_chart
 from plurigp.experiments.families import PIXEL, Noise, as_numbers, declare, with_kinds
 from plurigp.experiments.lines import line_chart
-from plurigp.experiments.maps import clusters_found, flat_view, map_study, selection, traces
+from plurigp.experiments.maps import choose_dimension, clusters_found, flat_view, map_study
 from plurigp.experiments.panel import Data, Fit, approach_table, comparisons, halves, panel_tasks
-from plurigp.experiments.panel_figures import draw_panel
+from plurigp.experiments.panel_figures import SCORES, draw_panel
 from plurigp.experiments.runs import Runs
 from plurigp.picture import write_map
 
 NAME = "simulated"
-FLOOR, OTHER_FLOOR = 0.05, 0.02  # smallest noise sd of a pixel whose intensity lies between 0 and 1
+FLOOR, OTHER_FLOOR = 0.1, 0.05  # smallest noise sd of a pixel whose intensity lies between 0 and 1
 SHOWN = 9  # digits in the figure of reconstructions
 
 
@@ -27,21 +29,22 @@ class Sizes:
     """How large the experiment is; the defaults are the paper's, and ours where it has none."""
 
     n_per_digit: int = 400
-    grid: tuple[int, ...] = (2, 4, 6, 8, 10, 12)
-    n_restarts: int = 3
+    n_components: int = 6
     n_splits: int = 30
-    n_floor_splits: int = 10
-    max_epochs: int = 200
+    max_epochs: int = 120
+    grid: tuple[int, ...] = (2, 4, 6, 8, 12, 16)
+    n_restarts: int = 3
+    n_few: int = 10  # splits on which the noise floor and the Q of our own choice are tried
+    study_epochs: int = 100
     n_refits: int = 30
     n_references: int = 19
-    study_epochs: int = 100
     harder: tuple[tuple[int, ...], ...] = ((3, 5, 8), (4, 7, 9))
     harder_refits: int = 10
 
 
 QUICK = Sizes(
-    n_per_digit=100, grid=(2, 6), n_restarts=1, n_splits=6, n_floor_splits=3, max_epochs=60, n_refits=6,
-    n_references=0, study_epochs=60, harder=(),
+    n_per_digit=80, n_splits=4, max_epochs=60, grid=(2, 6), n_restarts=1, n_few=0, study_epochs=60, n_refits=4,
+    n_references=0, harder=(),
 )  # fmt: skip
 
 
@@ -51,104 +54,140 @@ def pixel_noise(floor: float = FLOOR, shared: bool = False) -> Noise:
 
 
 NOISES = {"shared": pixel_noise(shared=True), "own": pixel_noise()}
-OTHER_NOISES = {"floor": pixel_noise(OTHER_FLOOR)}
+OTHER_FLOORS = {"floor": pixel_noise(OTHER_FLOOR)}
 
 
 def run(out: Path, sizes: Sizes, quiet: bool = False) -> dict[str, Any]:
-    """Everything about the digits 0, 1 and 2, then the harder triples."""
+    """Stage by stage; what each found is written at once, so that the page can be had before all are through."""
     runs = Runs(out, NAME, asdict(sizes), quiet)
     images = digits((0, 1, 2), sizes.n_per_digit, 0)
-    found = _study(runs, images, sizes)
-    Q = found["clusters"]["n_components"]
-    data = Data(images.table, images.schema)
-    n_half = len(images.table) // 2
-    fit = Fit(Q, sizes.max_epochs, batch_size=-(-n_half // 2))
-    splits, few = range(sizes.n_splits), range(sizes.n_floor_splits)
-    panel = runs.all(panel_tasks(data, fit, splits, NOISES))
-    floor = runs.all(panel_tasks(data, fit, few, OTHER_NOISES))
-    results = {
-        **found,
+    results: dict[str, Any] = {
         "sizes": asdict(sizes),
         "floors": [FLOOR, OTHER_FLOOR],
         "n_rows": len(images.table),
-        "n_constant": int((images.table.iloc[:, data.n_levels :].nunique() == 1).sum()),
-        "panel": {noise: comparisons(panel, noise, splits) for noise in NOISES},
-        "floor_panel": {
-            str(FLOOR): comparisons(panel, "own", few),
-            str(OTHER_FLOOR): comparisons(floor, "floor", few),
-        },
-        "epochs": [fit["epochs"] for fit in panel.values()],
-        "harder": {_spelled(which): _harder(runs, which, Q, sizes) for which in sizes.harder},
+        "n_constant": int((images.table.iloc[:, N_BINARY:].nunique() == 1).sum()),
     }
-    images_drawn = runs.one("reconstructions", lambda: _reconstructions(data, fit, images.labels))
-    _draw(runs, results, images_drawn)
-    runs.finish(results)
+    for stage in (_panel, _reconstructions, _clusters, _dimension, _floor, _chosen, _harder):
+        results |= stage(runs, images, sizes, results)
+        runs.keep(results)
+    runs.say("done")
     return results
 
 
-def _spelled(which: tuple[int, ...]) -> str:
-    return "/".join(map(str, which))
+def _fit(sizes: Sizes, Q: int) -> Fit:
+    """Two batches of a half."""
+    return Fit(Q, sizes.max_epochs, batch_size=-(-(3 * sizes.n_per_digit // 2) // 2))
 
 
-def _study(runs: Runs, images: Digits, sizes: Sizes) -> dict[str, Any]:
-    """The choice of Q, the map in two dimensions, clusters and consensus, at K = 3."""
-    folder = runs.folder / "study"
-    kind = declare(pixel_noise())
-    schema = with_kinds(images.schema, {"gaussian": kind})
-    found = map_study(
-        folder,
-        images.table,
-        schema,
-        n_components=sizes.grid,
-        n_restarts=sizes.n_restarts,
-        n_subtypes=3,
-        test_share=0.1,
-        max_epochs=sizes.study_epochs,
-        n_refits=sizes.n_refits,
-        n_references=sizes.n_references,
-    )
-    groups = Data(images.table, images.schema).groups
-    table = images.table
-    shown = runs.one(
-        "clusters",
-        lambda: {
-            "clusters": clusters_found(found, images.labels),
-            "selection": selection(found, folder, table, groups),
-            "traces": traces(found),
-            "view": np.round(flat_view(found.x), 2),
-        },
-    )
-    names = np.array([f"digit {label}" for label in images.labels])
-    write_map(runs.figure("map"), np.array(shown.pop("view")), names, f"{len(table):,} digits, Q = {found.x.shape[1]}")
-    return shown
+def _panel(runs: Runs, images: Digits, sizes: Sizes, so_far: dict[str, Any]) -> dict[str, Any]:
+    """Figure 4 d–f at the paper's Q."""
+    splits = range(sizes.n_splits)
+    found = runs.all(panel_tasks(_data(images), _fit(sizes, sizes.n_components), splits, NOISES))
+    panel = {noise: comparisons(found, noise, splits) for noise in NOISES}
+    draw_panel(runs, panel)
+    return {"panel": panel, "epochs": [fit["epochs"] for fit in found.values()]}
 
 
-def _harder(runs: Runs, which: tuple[int, ...], Q: int, sizes: Sizes) -> dict[str, Any]:
-    """The same clustering for digits that look more alike."""
-    images = digits(which, sizes.n_per_digit, 0)
-    schema = with_kinds(images.schema, {"gaussian": declare(pixel_noise())})
-    name = "".join(map(str, which))
+def _data(images: Digits) -> Data:
+    return Data(images.table, images.schema)
+
+
+def _schema(images: Digits) -> Schema:
+    """Composite likelihoods, every pixel with a noise of its own."""
+    return with_kinds(images.schema, {"gaussian": declare(pixel_noise())})
+
+
+def _settings(sizes: Sizes) -> dict[str, Any]:
+    return {
+        "n_components": (sizes.n_components,),
+        "n_restarts": sizes.n_restarts,
+        "n_subtypes": 3,
+        "covariance": "full",
+        "test_share": 0.1,
+        "max_epochs": sizes.study_epochs,
+        "n_refits": sizes.n_refits,
+        "n_references": sizes.n_references,
+    }
+
+
+def _clusters(runs: Runs, images: Digits, sizes: Sizes, so_far: dict[str, Any]) -> dict[str, Any]:
+    """Figure 5: the map in two dimensions, clusters and consensus at K = 3."""
+    folder, schema = runs.folder / "study", _schema(images)
 
     def work() -> dict[str, Any]:
-        found = map_study(
-            runs.folder / f"study-{name}",
-            images.table,
-            schema,
-            n_components=(Q,),
-            n_restarts=1,
-            n_subtypes=3,
-            test_share=0.1,
-            max_epochs=sizes.study_epochs,
-            n_refits=sizes.harder_refits,
-            n_references=sizes.n_references,
-        )
-        return clusters_found(found, images.labels)
+        found = map_study(folder, images.table, schema, **_settings(sizes))
+        return {"clusters": clusters_found(found, images.labels), "view": np.round(flat_view(found.x), 2)}
 
-    return runs.one(f"harder-{name}", work)
+    found = runs.one("clusters", work)
+    names = np.array([f"digit {label}" for label in images.labels])
+    title = f"{len(names):,} digits, Q = {sizes.n_components}"
+    write_map(runs.figure("map"), np.array(found["view"]), names, title)
+    bars = {
+        f"cluster {line['subtype']}": (line["index"], line["permutation_threshold"])
+        for line in found["clusters"]["consensus"]
+    }
+    bar_chart(runs.figure("consensus"), "Consensus indices and thresholds", "consensus index", bars)
+    return {"clusters": found["clusters"]}
 
 
-def _reconstructions(data: Data, fit: Fit, labels: np.ndarray) -> dict[str, Any]:
-    """A few digits that the map was not learned from, and what the map makes of them."""
+def _dimension(runs: Runs, images: Digits, sizes: Sizes, so_far: dict[str, Any]) -> dict[str, Any]:
+    """The choice of Q by every score."""
+    settings = _settings(sizes) | {"n_components": sizes.grid}
+    schema = _schema(images)
+    lines = runs.one(
+        "grid", lambda: {"lines": choose_dimension(runs.folder / "grid", images.table, schema, **settings)}
+    )["lines"]
+    qs = [line["Q"] for line in lines]
+    for name, label in SCORES.items():
+        series = {name: (qs, [line[name] for line in lines])}
+        line_chart(runs.figure(f"q-{name}"), "Choice of Q", "Q", label, series, False, False)
+    series = {f"Q = {line['Q']}": (list(range(3, len(line["trace"]) + 1)), line["trace"][2:]) for line in lines}
+    line_chart(runs.figure("traces"), "Bound by epoch", "epoch", "nats per row", series, False)
+    return {"selection": lines}
+
+
+def _floor(runs: Runs, images: Digits, sizes: Sizes, so_far: dict[str, Any]) -> dict[str, Any]:
+    """The same splits with another noise floor."""
+    few, fit = range(sizes.n_few), _fit(sizes, sizes.n_components)
+    if not few:
+        return {}
+    found = runs.all(panel_tasks(_data(images), fit, few, NOISES | OTHER_FLOORS))
+    by_floor = {str(FLOOR): comparisons(found, "own", few), str(OTHER_FLOOR): comparisons(found, "floor", few)}
+    return {"floor_panel": by_floor}
+
+
+def _chosen(runs: Runs, images: Digits, sizes: Sizes, so_far: dict[str, Any]) -> dict[str, Any]:
+    """The same splits at the Q of our own choice."""
+    few, Q = range(sizes.n_few), next(line["Q"] for line in so_far["selection"] if line["chosen"])
+    if not few:
+        return {}
+    found = runs.all(panel_tasks(_data(images), _fit(sizes, Q), few, {"chosen": NOISES["own"]}))
+    return {"chosen_panel": {"Q": Q, "pairs": comparisons(found, "chosen", few)}}
+
+
+def _harder(runs: Runs, images: Digits, sizes: Sizes, so_far: dict[str, Any]) -> dict[str, Any]:
+    """The same clustering for digits that look more alike."""
+
+    def work(which: tuple[int, ...], name: str) -> dict[str, Any]:
+        others = digits(which, sizes.n_per_digit, 0)
+        settings = _settings(sizes) | {"n_restarts": 1, "n_refits": sizes.harder_refits}
+        found = map_study(runs.folder / f"study-{name}", others.table, _schema(others), **settings)
+        return clusters_found(found, others.labels)
+
+    names = {which: "".join(map(str, which)) for which in sizes.harder}
+    found = runs.all({f"harder-{name}": partial(work, which, name) for which, name in names.items()})
+    return {"harder": {"/".join(name): found[f"harder-{name}"] for name in names.values()}}
+
+
+def _reconstructions(runs: Runs, images: Digits, sizes: Sizes, so_far: dict[str, Any]) -> dict[str, Any]:
+    """Figure 13: a few digits that the map was not learned from, and what the map makes of them."""
+    shown = runs.one("reconstructions", partial(_reconstructed, _data(images), sizes, images.labels))
+    image_chart(runs.figure("digits"), "Held-out digits", {name: np.array(part) for name, part in shown.items()})
+    return {}
+
+
+def _reconstructed(data: Data, sizes: Sizes, labels: np.ndarray) -> dict[str, Any]:
+    fit = _fit(sizes, sizes.n_components)
     frame, schema = approach_table(data, 2, pixel_noise())
     train, test = halves(len(frame), 0)
     model = fit.estimator(schema, 0).fit(frame.iloc[train].reset_index(drop=True))
@@ -158,24 +197,3 @@ def _reconstructions(data: Data, fit: Fit, labels: np.ndarray) -> dict[str, Any]
     again = model.inverse_transform(model.transform(rows))
     pair = (as_numbers(part, data.schema).to_numpy().round(2) for part in (rows, again))
     return dict(zip(("original", "reconstructed"), pair, strict=True))
-
-
-# --- figures ---
-
-
-def _draw(runs: Runs, results: dict[str, Any], images: dict[str, Any]) -> None:
-    lines = results["selection"]
-    qs = [line["Q"] for line in lines]
-    for name, label in (("cells", "nats per hidden cell"), ("reconstruction", "reconstruction, nats per row")):
-        series = {name: (qs, [line[name] for line in lines])}
-        line_chart(runs.figure(f"q-{name}"), "Choice of Q", "Q", label, series, False, False)
-    if len(results["traces"]) > 1:
-        series = {name: (x[2:], y[2:]) for name, (x, y) in results["traces"].items()}
-        line_chart(runs.figure("traces"), "Bound by epoch", "epoch", "nats per row", series, False)
-    bars = {
-        f"cluster {line['subtype']}": (line["index"], line["permutation_threshold"])
-        for line in results["clusters"]["consensus"]
-    }
-    bar_chart(runs.figure("consensus"), "Consensus indices and thresholds", "consensus index", bars)
-    image_chart(runs.figure("digits"), "Held-out digits", {name: np.array(part) for name, part in images.items()})
-    draw_panel(runs, results["panel"])
