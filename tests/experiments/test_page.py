@@ -48,7 +48,7 @@ def test_what_does_not_hold_comes_first_with_its_reason(tmp_path, simulated):
 
 
 def test_a_page_without_experiments_says_so(tmp_path):
-    assert "No experiment is here yet" in reproduce("page", tmp_path, False)[1].read_text(encoding="utf-8")
+    assert "No experiment is here yet" in reproduce("page", tmp_path, False).page.read_text(encoding="utf-8")
 
 
 def test_an_unknown_experiment_is_refused(tmp_path):

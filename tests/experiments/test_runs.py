@@ -1,3 +1,5 @@
+from functools import partial
+
 import pytest
 
 from plurigp.experiments.runs import Runs
@@ -23,6 +25,14 @@ def test_what_is_finished_is_not_done_again(tmp_path):
     found = Runs(tmp_path, "digits", {"n": 3}, quiet=True).all({"a": work("a"), "b": work("b")})
     assert calls == ["a", "b"]
     assert found == {"a": {"name": "a"}, "b": {"name": "b"}}
+
+
+def test_cores_share_groups_of_tasks(tmp_path, monkeypatch):
+    monkeypatch.setattr("plurigp.experiments.runs.available_cores", lambda: 2)
+    names = ["own-1-00", "own-1-01", "own-2-00"]
+    tasks = {name: partial(dict, process=name) for name in names}
+    found = Runs(tmp_path, "digits", {}, quiet=True).all(tasks, side_by_side=True)
+    assert found == {name: {"process": name} for name in names}
 
 
 def test_another_size_is_refused(tmp_path):

@@ -65,7 +65,7 @@ def run(out: Path, sizes: Sizes, quiet: bool = False) -> dict[str, Any]:
     Q = found.x.shape[1]
     fit = Fit(Q, sizes.max_epochs, batch_size=-(-(sizes.n_rows // 2) // 2))
     splits = range(sizes.n_splits)
-    panel = runs.all(panel_tasks(Data(cohort.table, cohort.schema), fit, splits, NOISES))
+    panel = runs.all(panel_tasks(Data(cohort.table, cohort.schema), fit, splits, NOISES), side_by_side=True)
     results = {
         "sizes": asdict(sizes),
         "cohort": {**planted, **_facts(found, result)},

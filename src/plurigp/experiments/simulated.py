@@ -74,6 +74,28 @@ def run(out: Path, sizes: Sizes, quiet: bool = False) -> dict[str, Any]:
     return results
 
 
+def directions(results: dict[str, Any]) -> dict[str, bool]:
+    """What the full run shows, in signs that a quick one must show too."""
+    shared, own = (results["panel"][noise] for noise in NOISES)
+    by_q = sorted(results["selection"], key=lambda line: line["Q"])
+    clusters = results["clusters"]
+    return {
+        "raw sums favour the Gaussian": max(p["all/reconstruction/raw"]["median"] for p in (shared, own)) < 0,
+        "like with like, composite likelihoods predict hidden cells better": own["all/cells/mass"]["median"] > 0,
+        "like with like, composite likelihoods have the higher density": own["all/density/mass"]["median"] > 0,
+        "approach 2 is ahead of 3 on hidden real cells": own["real/cells/3"]["median"] > 0,
+        "approach 2 is behind 1 on the real columns": own["real/reconstruction/1"]["median"] < 0,
+        "a shared noise widens the distance of 2 to 3": shared["real/density/3"]["median"]
+        > own["real/density/3"]["median"],
+        "every consensus index is above its null": all(
+            line["index"] > line["permutation_threshold"] for line in clusters["consensus"]
+        ),
+        "three clusters are the three digits, mostly": max(clusters["rand"]["tied"], clusters["rand"]["full"]) > 0.6,
+        "the paper's rule finds more than three clusters": clusters["n_paper"] > 3,
+        "more dimensions than two predict better": by_q[-1]["cells"] > by_q[0]["cells"],
+    }
+
+
 def _fit(sizes: Sizes, Q: int) -> Fit:
     """Two batches of a half."""
     return Fit(Q, sizes.max_epochs, batch_size=-(-(3 * sizes.n_per_digit // 2) // 2))
@@ -82,7 +104,7 @@ def _fit(sizes: Sizes, Q: int) -> Fit:
 def _panel(runs: Runs, images: Digits, sizes: Sizes, so_far: dict[str, Any]) -> dict[str, Any]:
     """Figure 4 d–f at the paper's Q."""
     splits = range(sizes.n_splits)
-    found = runs.all(panel_tasks(_data(images), _fit(sizes, sizes.n_components), splits, NOISES))
+    found = runs.all(panel_tasks(_data(images), _fit(sizes, sizes.n_components), splits, NOISES), side_by_side=True)
     panel = {noise: comparisons(found, noise, splits) for noise in NOISES}
     draw_panel(runs, panel)
     return {"panel": panel, "epochs": [fit["epochs"] for fit in found.values()]}
@@ -151,7 +173,7 @@ def _floor(runs: Runs, images: Digits, sizes: Sizes, so_far: dict[str, Any]) -> 
     few, fit = range(sizes.n_few), _fit(sizes, sizes.n_components)
     if not few:
         return {}
-    found = runs.all(panel_tasks(_data(images), fit, few, NOISES | OTHER_FLOORS))
+    found = runs.all(panel_tasks(_data(images), fit, few, NOISES | OTHER_FLOORS), side_by_side=True)
     by_floor = {str(FLOOR): comparisons(found, "own", few), str(OTHER_FLOOR): comparisons(found, "floor", few)}
     return {"floor_panel": by_floor}
 
@@ -161,7 +183,7 @@ def _chosen(runs: Runs, images: Digits, sizes: Sizes, so_far: dict[str, Any]) ->
     few, Q = range(sizes.n_few), next(line["Q"] for line in so_far["selection"] if line["chosen"])
     if not few:
         return {}
-    found = runs.all(panel_tasks(_data(images), _fit(sizes, Q), few, {"chosen": NOISES["own"]}))
+    found = runs.all(panel_tasks(_data(images), _fit(sizes, Q), few, {"chosen": NOISES["own"]}), side_by_side=True)
     return {"chosen_panel": {"Q": Q, "pairs": comparisons(found, "chosen", few)}}
 
 
