@@ -13,7 +13,7 @@ from sklearn.metrics import adjusted_rand_score
 from plurigp.datasets import digits, simulate_cohort
 from plurigp.experiments.charts import violin_chart
 from plurigp.experiments.families import declare, declare_halved, with_kinds
-from plurigp.experiments.lines import line_chart
+from plurigp.experiments.lines import bound_chart, line_chart
 from plurigp.experiments.panel import Data, Fit, halves, held_out
 from plurigp.experiments.runs import Runs, Work
 from plurigp.experiments.scores import exact_judge, score
@@ -180,9 +180,9 @@ def total(fit: Mapping[str, Any], name: str) -> float:
 
 def _draw(runs: Runs, results: Mapping[str, Any]) -> None:
     for name in ("sampling", "optimizer"):
-        traces = {way: fits[0]["trace"] for way, fits in results[name].items()}
-        series = {way: (x[2:], y[2:]) for way, (x, y) in traces.items()}
-        line_chart(runs.figure(f"{name}-traces"), "Bound by epoch", "epoch", "nats per row", series, False)
+        bound_chart(
+            runs.figure(f"{name}-traces"), {way: tuple(fits[0]["trace"]) for way, fits in results[name].items()}
+        )
     pairs: Sequence[tuple[str, str, Callable[[Mapping[str, Any]], float]]] = (
         ("score", "reconstruction, nats per row", lambda fit: total(fit, "reconstruction")),
         ("time", "seconds per 1,000 epochs", lambda fit: 1000 * fit["seconds"] / fit["epochs"]),

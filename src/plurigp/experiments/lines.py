@@ -13,6 +13,13 @@ MOST_MARKED = 60  # points of a line that are marked
 Series = Mapping[str, tuple[Sequence[Number], Sequence[Number]]]  # name -> x, y
 
 
+def bound_chart(path: Path, traces: Series) -> None:
+    """The bound by epoch; the first two epochs, which start anywhere, are left out."""
+    late = {name: (x[2:], y[2:]) for name, (x, y) in traces.items() if len(x) > 2}
+    if late:
+        line_chart(path, "Bound by epoch", "epoch", "nats per row", late, log_y=False)
+
+
 def line_chart(
     path: Path, title: str, x_label: str, y_label: str, series: Series, log_y: bool = True, log_x: bool = True
 ) -> None:

@@ -15,6 +15,7 @@ from plurigp.estimator import load
 from plurigp.experiments.scores import score
 from plurigp.study import Study, StudyConfig, StudyResult
 from plurigp.study.cluster import fixed_mixture
+from plurigp.study.config import COVARIANCES
 from plurigp.study.judge import find_clusters
 from plurigp.study.learn import amount_of_work, learn
 from plurigp.study.mixture import memberships
@@ -130,8 +131,8 @@ def choose_dimension(folder: Path, table: pd.DataFrame, schema: Schema, **settin
 def clusters_found(found: Found, truth: np.ndarray) -> dict[str, Any]:
     """Agreement with the known groups at their own number and at the study's, and all that is known without them."""
     n_true = len(np.unique(truth))
-    rand = {name: _rand(found.x, truth, n_true, name) for name in ("tied", "full")}
-    rand["stability"] = _rand(found.x, truth, found.n_stability, "tied")
+    rand = {name: rand_index(found.x, truth, n_true, name) for name in COVARIANCES}
+    rand["stability"] = rand_index(found.x, truth, found.n_stability, "tied")
     return {"n_true": n_true, "rand": rand, **numbers(found)}
 
 
@@ -152,7 +153,7 @@ def numbers(found: Found) -> dict[str, Any]:
     }
 
 
-def _rand(x: np.ndarray, truth: np.ndarray, K: int, covariance: str) -> float:
+def rand_index(x: np.ndarray, truth: np.ndarray, K: int, covariance: str) -> float:
     """Adjusted Rand index of a K-component mixture of the latent means with the known groups."""
     fitted = fixed_mixture(x, K, covariance, 10, 0.0, SEED)
     return float(adjusted_rand_score(truth, memberships(fitted, x)[0]))
