@@ -1,5 +1,6 @@
 import pytest
 
+from plurigp.experiments.claims import Claim, Finding
 from plurigp.experiments.page import read_results, write_page
 from plurigp.experiments.run import reproduce
 from plurigp.study.store import write_json
@@ -24,11 +25,12 @@ def simulated() -> dict:
     line = {"Q": 6, "bound": 1.0, "cells": 0.5, "gap": 0.0, "gap_se": 0.1, "chosen": True, "reconstruction": 400.0,
             "density": 300.0}  # fmt: skip
     return {
-        "sizes": {"n_splits": 30},
+        "sizes": {"n_splits": 30, "max_epochs": 120},
         "panel": {"shared": panel(30), "own": panel(28)},
         "floors": [0.05, 0.02],
         "floor_panel": {"0.05": panel(28), "0.02": panel(29)},
         "n_constant": 61,
+        "epochs": [120, 80],
         "selection": [line],
         "clusters": {"consensus": consensus, "rand": {"tied": 0.95, "full": 0.93}, "n_paper": 9, "n_stability": 3},
         "harder": {},
@@ -44,6 +46,7 @@ def test_what_does_not_hold_comes_first_with_its_reason(tmp_path, simulated):
     assert "28 of 30" in text[first:]
     assert "two currencies" in text[first : text.index("## Composite")]
     assert "61 of the 392" in text
+    assert "1 ended at the limit" in text
     assert set(read_results(tmp_path)) == {"simulated"}
 
 
@@ -54,3 +57,9 @@ def test_a_page_without_experiments_says_so(tmp_path):
 def test_an_unknown_experiment_is_refused(tmp_path):
     with pytest.raises(DataError, match="no experiment 'figure'"):
         reproduce("figure", tmp_path, False)
+
+
+def test_a_part_is_shown_but_does_not_decide():
+    yes, no = Finding("all", "ahead", True), Finding("some", "behind", False, part=True)
+    assert Claim("c", "says", (yes, no)).holds
+    assert not Claim("c", "says", (yes, Finding("all", "behind", False, honest=True))).holds

@@ -27,6 +27,7 @@ def test_what_is_finished_is_not_done_again(tmp_path):
     assert found == {"a": {"name": "a"}, "b": {"name": "b"}}
 
 
+@pytest.mark.slow
 def test_cores_share_groups_of_tasks(tmp_path, monkeypatch):
     monkeypatch.setattr("plurigp.experiments.runs.available_cores", lambda: 2)
     names = ["own-1-00", "own-1-01", "own-2-00"]

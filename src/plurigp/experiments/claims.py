@@ -19,6 +19,7 @@ class Finding:
     measured: str
     holds: bool
     honest: bool = False  # the paper's setting otherwise
+    part: bool = False  # of some columns only: shown, but the claim is about all of them
 
 
 @dataclass(frozen=True)
@@ -33,9 +34,8 @@ class Claim:
 
     @property
     def holds(self) -> bool:
-        """Under every honest score, where there is one; in the paper's setting otherwise."""
-        honest = [finding.holds for finding in self.findings if finding.honest]
-        return all(honest or [finding.holds for finding in self.findings])
+        """In the paper's setting and under every honest score."""
+        return all(finding.holds for finding in self.findings if not finding.part)
 
 
 def wins(pair: Mapping[str, Any]) -> str:
@@ -44,8 +44,8 @@ def wins(pair: Mapping[str, Any]) -> str:
     return f"ahead on {pair['wins']} of {pair['n']} splits, by {pair['median']:+.3g} in the median ({span})"
 
 
-def _finding(setting: str, pair: Mapping[str, Any], honest: bool) -> Finding:
-    return Finding(setting, wins(pair), pair["wins"] == pair["n"], honest)
+def _finding(setting: str, pair: Mapping[str, Any], honest: bool, part: bool = False) -> Finding:
+    return Finding(setting, wins(pair), pair["wins"] == pair["n"], honest, part)
 
 
 # --- figure 4 ---
@@ -77,7 +77,8 @@ def composite_claim(panel: Results, what: str, prefix: str) -> Claim:
         _finding("own noise, hidden cells, like with like", own["all/cells/mass"], True),
         _finding("shared noise, density, like with like", shared["all/density/mass"], True),
         _finding("own noise, density, like with like", own["all/density/mass"], True),
-        _finding("own noise, hidden yes/no cells alone, like with like", own["levels/cells/mass"], True),
+        _finding("shared noise, hidden yes/no cells alone, like with like", shared["levels/cells/mass"], True, True),
+        _finding("own noise, hidden yes/no cells alone, like with like", own["levels/cells/mass"], True, True),
     )
     says = "Composite likelihoods give a higher predictive log-likelihood than Gaussian for all, on every split."
     figures = (

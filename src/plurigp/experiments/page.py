@@ -48,13 +48,17 @@ def write_page(out: Path) -> Path:
 
 def _lines(results: Mapping[str, Any], folder: Path) -> Iterator[str]:
     yield HEAD.format(hidden=HIDDEN, sizes=_sizes(results))
+    yield from _stopped(results.get("simulated", {}))
     claims = claims_of(results)
     failed = [claim for claim in claims if not claim.holds]
     if failed:
         yield "## Where a claim does not hold\n"
         for claim in failed:
             broken = [f for f in claim.findings if not f.holds]
+            kept = [f.setting for f in claim.findings if f.holds]
             yield f"- **{claim.name}.** {'; '.join(f'{f.setting}: {f.measured}' for f in broken)}. {claim.why}"
+            if kept:
+                yield f"  It does hold here: {'; '.join(kept)}."
         yield ""
     for claim in claims:
         yield from _claim(claim, folder)
@@ -77,13 +81,25 @@ def _sizes(results: Mapping[str, Any]) -> str:
     return "Sizes: " + "; ".join(parts) + "." if parts else "No experiment is here yet."
 
 
+def _stopped(found: Mapping[str, Any]) -> Iterator[str]:
+    """Whether the panel's fits had come to their end."""
+    if "epochs" in found:
+        limit = found["sizes"]["max_epochs"]
+        cut = sum(n >= limit for n in found["epochs"])
+        yield (
+            f"Of the {len(found['epochs'])} fits of the digits' panel, {cut} ended at the limit of {limit} epochs and "
+            "the others when the bound had levelled off; the paper trained for 1,000 epochs (see Runtime for scores "
+            "after as many).\n"
+        )
+
+
 def _claim(claim: Claim, folder: Path) -> Iterator[str]:
     yield f"## {claim.name}\n"
     yield f"The paper: {claim.says}\n"
     yield "| setting | measured | holds |"
     yield "|---|---|---|"
     for finding in claim.findings:
-        mark = "honest: " if finding.honest else ""
+        mark = ("honest: " if finding.honest else "") + ("a part: " if finding.part else "")
         yield f"| {mark}{finding.setting} | {finding.measured} | {'yes' if finding.holds else 'no'} |"
     yield ""
     if claim.why and not claim.holds:
