@@ -258,8 +258,8 @@ def clinical_claim(results: Results) -> Claim:
             f"the null; Q = {found['n_components']}", all(above)))  # fmt: skip
         findings.append(Finding(
             f"{name}: half maps against structureless tables",
-            f"K = {found['n_stability']}" + ("" if p is None else f", p = {p:.3g}"),
-            found["structured"] is not False, True))  # fmt: skip
+            f"K = {found['n_stability']}" + (", not tested: no such tables" if p is None else f", p = {p:.3g}"),
+            found["structured"] is True, True))  # fmt: skip
         findings.append(Finding(
             f"{name}: characteristics on rows that did not make the clusters",
             f"{found['n_found']} of {found['n_tested']} contrasts at q < 0.05",
