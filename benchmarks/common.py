@@ -1,8 +1,7 @@
-"""What the quality benchmarks share: a Gaussian-for-everything schema, like-with-like scores, a JSON file."""
+"""What the quality benchmarks share: like-with-like scores, a JSON file."""
 
 import json
 import platform
-from dataclasses import replace
 from pathlib import Path
 
 import jax
@@ -19,21 +18,6 @@ from plurigp.predict import latent, standard_draws
 
 RESULTS = Path(__file__).parent / "results"
 NO_MASS = -690.0  # log of the mass of an interval on which a Gaussian puts none that float64 can tell from zero
-
-
-def gaussian_for_all(frame: pd.DataFrame, schema: Schema) -> tuple[pd.DataFrame, Schema]:
-    """The table as numbers (level numbers for levels), every used column declared gaussian."""
-    numbers, columns = {}, []
-    for column in schema.columns:
-        if column.kind == "aside":
-            continue
-        series = frame[column.name]
-        if column.levels:
-            code = {level: float(k) for k, level in enumerate(column.levels)}
-            series = series.map(code)
-        numbers[column.name] = pd.to_numeric(series).astype("Float64").astype(float)
-        columns.append(replace(column, kind="gaussian", levels=(), trials=None, bounds=None, dtype="float64"))
-    return pd.DataFrame(numbers, index=frame.index), Schema(tuple(columns))
 
 
 def _moments(model: PluriGP, shown: pd.DataFrame, n_draws: int = 32) -> tuple[np.ndarray, np.ndarray]:

@@ -10,10 +10,11 @@ value under the Gaussian by the mass on its own interval, in nats per hidden cel
 import argparse
 
 import numpy as np
-from common import NO_MASS, gaussian_for_all, like_with_like, save
+from common import NO_MASS, like_with_like, save
 
 from plurigp import PluriGP
 from plurigp.datasets import load_support, simulate_cohort
+from plurigp.experiments.families import gaussian_for_all
 from plurigp.heldout import hide_cells
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import numpy as np
 from gap_sections import calibration, encoders, imputation, latency, pooling
-from lines import line_chart
+
+from plurigp.experiments.lines import line_chart
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "results.md"

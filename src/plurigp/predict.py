@@ -146,7 +146,7 @@ class Proposals(NamedTuple):
     log_ratio: Float[Array, "S B"]
 
 
-def _propose(qx: LatentNormal, noise: Float[Array, "S Q"]) -> Proposals:
+def propose(qx: LatentNormal, noise: Float[Array, "S Q"]) -> Proposals:
     """The last PRIOR_DRAWS of the S draws come from the prior and r is the mixture of both, so no weight exceeds
     S / PRIOR_DRAWS however narrow q(x) is."""
     n_draws = len(noise)
@@ -168,12 +168,12 @@ def _log_probs(p: Predictor, values: Array, seen: Array, x: Array) -> tuple[Floa
 @jax.jit
 def _densities(p: Predictor, values: Array, seen: Array, qx: LatentNormal, noise: Array) -> Float[Array, " B"]:
     """log (1/S) Σ_s p(x_s)/r(x_s) Π_d p(y_d|x_s)."""
-    proposals = _propose(qx, noise)
+    proposals = propose(qx, noise)
     rows = jax.lax.map(lambda x: _log_probs(p, values, seen, x)[0].sum(1), proposals.x)
     return jax.nn.logsumexp(rows + proposals.log_ratio, axis=0) - np.log(len(noise))
 
 
-def _log_weights(log_ratio: Float[Array, "S B"], rows: Float[Array, "S B"]) -> Float[Array, "S B"]:
+def log_weights(log_ratio: Float[Array, "S B"], rows: Float[Array, "S B"]) -> Float[Array, "S B"]:
     """Each draw's share in p(x | observed cells), by importance: p(x) Π_d p(y_d|x) / r(x), normalised."""
     return jax.nn.log_softmax(log_ratio + rows, axis=0)
 
@@ -183,9 +183,9 @@ def _cells(
     p: Predictor, truth: Array, known: Array, seen: Array, qx: LatentNormal, noise: Array
 ) -> Float[Array, "B D"]:
     """log Σ_s w_s p(y_d|x_s) for every known cell, the weights by the seen ones alone."""
-    proposals = _propose(qx, noise)
+    proposals = propose(qx, noise)
     cells = jax.lax.map(lambda x: _log_probs(p, truth, known, x)[0], proposals.x)
-    weights = _log_weights(proposals.log_ratio, jnp.where(seen, cells, 0).sum(2))
+    weights = log_weights(proposals.log_ratio, jnp.where(seen, cells, 0).sum(2))
     return jax.nn.logsumexp(weights[:, :, None] + cells, axis=0)
 
 
@@ -194,14 +194,14 @@ def _means(
     p: Predictor, values: Array, seen: Array, qx: LatentNormal, noise: Array
 ) -> tuple[Float[Array, "B _ _"], ...]:
     """Σ_s w_s E[y_d|x_s], per block (a probability per level for categories)."""
-    proposals = _propose(qx, noise)
+    proposals = propose(qx, noise)
 
     def one_draw(x: Array) -> tuple[Array, tuple[Array, ...]]:
         cells, f = _log_probs(p, values, seen, x)
         return cells.sum(1), blocks.predictive_means(p.layout, p.model.thetas, values, *f, p.rules)
 
     rows, means = jax.lax.map(one_draw, proposals.x)
-    weights = jnp.exp(_log_weights(proposals.log_ratio, rows))[:, :, None, None]
+    weights = jnp.exp(log_weights(proposals.log_ratio, rows))[:, :, None, None]
     return jax.tree.map(lambda leaf: (weights * leaf).sum(0), means)
 
 
@@ -226,9 +226,9 @@ def _weighted_draws(
     p: Predictor, values: Array, seen: Array, qx: LatentNormal, noise: Array
 ) -> tuple[Float[Array, "S B Q"], Float[Array, "S B"]]:
     """Draws of x and their weights."""
-    proposals = _propose(qx, noise)
+    proposals = propose(qx, noise)
     rows = jax.lax.map(lambda x: _log_probs(p, values, seen, x)[0].sum(1), proposals.x)
-    return proposals.x, jnp.exp(_log_weights(proposals.log_ratio, rows))
+    return proposals.x, jnp.exp(log_weights(proposals.log_ratio, rows))
 
 
 def _answers(predictor: Predictor, table: Table, answer: Callable[..., Any], n_draws: int) -> Any:

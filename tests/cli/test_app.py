@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from plurigp.cli.app import app
 
-VERBS = ("check", "fit", "transform", "impute", "gaps", "score", "sample", "study", "report", "demo")
+VERBS = ("check", "fit", "transform", "impute", "gaps", "score", "sample", "study", "report", "demo", "reproduce")
 LAZY = """
 import sys
 import plurigp.cli
@@ -89,3 +89,20 @@ def test_demo_passes_on_what_was_given(run, monkeypatch, tmp_path):
     refused = run("demo", "--out", tmp_path / "f")
     assert refused.exit_code == 1
     assert "is a file" in refused.stderr
+
+
+def test_reproduce_passes_on_what_was_given(run, monkeypatch, tmp_path):
+    calls = []
+    module = type(sys)("plurigp.cli.reproduce")
+    module.run_reproduce = lambda *given: calls.append(given)
+    monkeypatch.setitem(sys.modules, "plurigp.cli.reproduce", module)
+    assert run("reproduce", "simulated", "--quick", "--out", tmp_path).exit_code == 0
+    assert run("reproduce", "runtime", "--out", tmp_path).exit_code == 0
+    assert calls == [("simulated", tmp_path, True), ("runtime", tmp_path, False)]
+
+
+def test_an_unknown_experiment_is_named(run, tmp_path):
+    refused = run("reproduce", "figure-9", "--out", tmp_path)
+    assert refused.exit_code == 1
+    assert "'figure-9'" in refused.stderr
+    assert "simulated" in refused.stderr

@@ -53,10 +53,10 @@ class Progress:
         """fits 12/71  refit-003  about 4 min left."""
         left = max(self.total - self.found - self.worked, 0.0)
         seconds = (time.perf_counter() - self.started) * left / self.worked if self.worked else None
-        return f"fits {self.n_done}/{self.n_fits}  {what}  {_spell(seconds)}".rstrip()
+        return f"fits {self.n_done}/{self.n_fits}  {what}  {time_left(seconds)}".rstrip()
 
 
-def _spell(seconds: float | None) -> str:
+def time_left(seconds: float | None) -> str:
     if seconds is None:
         return ""
     return f"about {seconds / 60:.0f} min left" if seconds >= 90 else f"about {seconds:.0f} s left"
