@@ -86,10 +86,10 @@ def _stopped(found: Mapping[str, Any]) -> Iterator[str]:
     if "epochs" in found:
         limit = found["sizes"]["max_epochs"]
         cut = sum(n >= limit for n in found["epochs"])
+        others = " and the others when the bound had levelled off" if cut < len(found["epochs"]) else ""
         yield (
-            f"Of the {len(found['epochs'])} fits of the digits' panel, {cut} ended at the limit of {limit} epochs and "
-            "the others when the bound had levelled off; the paper trained for 1,000 epochs (see Runtime for scores "
-            "after as many).\n"
+            f"Of the {len(found['epochs'])} fits of the digits' panel, {cut} ended at the limit of {limit} epochs"
+            f"{others}; the paper trained for 1,000 epochs (the runtime experiment scores as many).\n"
         )
 
 
