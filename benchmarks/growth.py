@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from common import save
+from common import save, saved
 
 from plurigp.training import WARM
 
@@ -127,7 +127,9 @@ if __name__ == "__main__":
     if given.one:
         print(json.dumps(fit_file(given.one, given.epochs)))
     else:
-        result = {"cohort": cohort()}
+        result = {**saved("growth"), "cohort": cohort()}
         print(result["cohort"], flush=True)
-        result |= {"rows": over_rows(given.rows, given.epochs), "columns": over_columns(given.columns)}
+        for what, runs in {"rows": over_rows(given.rows, given.epochs), "columns": over_columns(given.columns)}.items():
+            merged = {run[what]: run for run in (*result.get(what, []), *runs)}  # sizes not asked for stay as they were
+            result[what] = [merged[size] for size in sorted(merged)]
         save("growth", result)
