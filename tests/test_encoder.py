@@ -11,7 +11,7 @@ from plurigp.encoder import (
     FreeRows,
     LatentNormal,
     Network,
-    _inverse,
+    _posterior,
     kl_x,
     make_network,
     spread,
@@ -120,15 +120,23 @@ def test_an_empty_row_of_factors_is_the_prior(rng):
     np.testing.assert_array_equal(q.sd, 1)
 
 
-def test_the_inverse_and_its_slope(rng):
-    root = rng.normal(size=(4, 5, 9))
-    A, tangent = root @ root.transpose(0, 2, 1) + np.eye(5), rng.normal(size=(4, 5, 5))
+def test_the_posterior_and_its_slope(rng):
+    root, pull = rng.normal(size=(4, 5, 9)), rng.normal(size=(4, 5))
+    precision, by_pull = root @ root.transpose(0, 2, 1) + np.eye(5), rng.normal(size=(4, 5))
+    by_precision = rng.normal(size=(4, 5, 5))
+    by_precision += by_precision.transpose(0, 2, 1)
+
+    def plain(step: float) -> tuple[np.ndarray, np.ndarray]:
+        inverse = np.linalg.inv(precision + step * by_precision)
+        mean = np.einsum("bij,bj->bi", inverse, pull + step * by_pull)
+        return mean, np.einsum("bii->bi", inverse)
+
     with jax.enable_x64(True):
-        inverse, slope = jax.jvp(_inverse, (jnp.asarray(A),), (jnp.asarray(tangent),))
-        np.testing.assert_allclose(inverse, np.linalg.inv(A), rtol=1e-9, atol=1e-12)
-        step = 1e-6 * tangent
-        difference = (np.linalg.inv(A + step) - np.linalg.inv(A - step)) / 2e-6
-        np.testing.assert_allclose(slope, difference, rtol=1e-5, atol=1e-8)
+        at, along = (tuple(map(jnp.asarray, pair)) for pair in ((precision, pull), (by_precision, by_pull)))
+        found, slope = jax.jvp(_posterior, at, along)
+    for part, by, exact, high, low in zip(found, slope, plain(0.0), plain(1e-6), plain(-1e-6), strict=True):
+        np.testing.assert_allclose(part, exact, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(by, (high - low) / 2e-6, rtol=1e-5, atol=1e-7)
 
 
 @pytest.mark.parametrize("kind", KINDS)

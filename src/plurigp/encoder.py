@@ -1,6 +1,6 @@
 """Recognition: (features, seen) of a row -> mean and sd of q(x). Cells as evidence, networks, or free rows."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -114,9 +114,9 @@ class FactorEncoder(eqx.Module):
         L, weight = self.loadings, seen * jnp.exp(self.log_precision)
         E, Q = L.shape
         outer = (L[:, :, None] * L[:, None, :]).reshape(E, Q * Q)
-        inverse = _inverse((weight @ outer).reshape(-1, Q, Q) + jnp.eye(Q, dtype=L.dtype))
-        mean = (inverse @ ((weight * known) @ L)[:, :, None])[:, :, 0]
-        return LatentNormal(mean, jnp.sqrt(jnp.diagonal(inverse, axis1=1, axis2=2)))
+        precision = (weight @ outer).reshape(-1, Q, Q) + jnp.eye(Q, dtype=L.dtype)
+        mean, var = _posterior(precision, (weight * known) @ L)
+        return LatentNormal(mean, jnp.sqrt(var))
 
 
 def _read(
@@ -131,24 +131,47 @@ def _read(
     return known, row_seen[:, np.asarray(encoder.watched, np.int32)].astype(known.dtype)
 
 
-@jax.custom_jvp
 def _inverse(A: Float[Array, "B Q Q"]) -> Float[Array, "B Q Q"]:
     """By Gauss–Jordan steps on all rows at once: several times faster than as many small factorisations.
 
     Without pivoting, which a matrix I + (positive semidefinite) does not need.
     """
-    W = jnp.moveaxis(A, 0, -1)
-    for k in range(A.shape[1]):
-        pivot = 1 / W[k, k]
-        column, row = W[:, k], W[k] * pivot
-        W = (W - column[:, None] * row).at[k].set(row).at[:, k].set(-column * pivot).at[k, k].set(pivot)
-    return jnp.moveaxis(W, -1, 0)
+    Q, B = A.shape[1], len(A)
+    rows, columns = jnp.arange(Q)[:, None, None], jnp.arange(Q)[None, :, None]
+
+    def sweep(k: Array, W: Float[Array, "Q Q B"]) -> Float[Array, "Q Q B"]:
+        pivot = 1 / jax.lax.dynamic_slice(W, (k, k, 0), (1, 1, B))
+        column = jax.lax.dynamic_slice(W, (0, k, 0), (Q, 1, B))
+        row = pivot * jax.lax.dynamic_slice(W, (k, 0, 0), (1, Q, B))
+        beside = jnp.where(columns == k, -pivot * column, W - column * row)
+        return jnp.where(rows == k, jnp.where(columns == k, pivot, row), beside)
+
+    return jnp.moveaxis(jax.lax.fori_loop(0, Q, sweep, jnp.moveaxis(A, 0, -1)), -1, 0)
 
 
-@_inverse.defjvp
-def _inverse_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
-    inverse = _inverse(*primals)
-    return inverse, -inverse @ tangents[0] @ inverse
+def _times(A: Float[Array, "B Q Q"], b: Float[Array, "B Q"]) -> Float[Array, "B Q"]:
+    return (A @ b[:, :, None])[:, :, 0]
+
+
+def _solved(precision: Float[Array, "B Q Q"], pull: Float[Array, "B Q"]) -> tuple[Array, Array, Array]:
+    inverse = _inverse(precision)
+    return inverse, _times(inverse, pull), jnp.diagonal(inverse, axis1=1, axis2=2)
+
+
+@jax.custom_jvp
+def _posterior(
+    precision: Float[Array, "B Q Q"], pull: Float[Array, "B Q"]
+) -> tuple[Float[Array, "B Q"], Float[Array, "B Q"]]:
+    """Λ⁻¹ pull and the diagonal of Λ⁻¹."""
+    return _solved(precision, pull)[1:]
+
+
+@_posterior.defjvp
+def _posterior_jvp(primals: tuple[Array, Array], tangents: tuple[Array, Array]) -> tuple[Any, Any]:
+    """dΛ⁻¹ = −Λ⁻¹ dΛ Λ⁻¹, of which only the product with pull and the diagonal are wanted."""
+    (inverse, mean, var), (d_precision, d_pull) = _solved(*primals), tangents
+    d_mean = _times(inverse, d_pull - _times(d_precision, mean))
+    return (mean, var), (d_mean, -((inverse @ d_precision) * inverse).sum(2))
 
 
 class FreeRows(eqx.Module):
