@@ -167,7 +167,8 @@ def cell_functions(block: Block, own: Float[Array, "B _"]) -> Float[Array, "B C 
 
 def _theta(block: Block, theta: dict[str, Array]) -> dict[str, Array]:
     """The learned theta plus the facts a family may need."""
-    return {**theta, "n_levels": jnp.asarray(block.n_functions)}
+    facts = {**theta, "n_levels": np.asarray(block.n_functions)}
+    return {name: jnp.asarray(value) for name, value in facts.items()}  # slopes given by hand take no NumPy arrays
 
 
 def over_cells(one_cell: Callable) -> Callable:
