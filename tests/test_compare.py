@@ -58,8 +58,10 @@ def test_every_column_with_a_choice_is_compared():
 
 @pytest.mark.slow
 def test_the_generating_family_is_picked():
-    kinds = ("gaussian", "student_t", "gamma", "negative_binomial", "ordinal", "beta")
-    columns = {**dict.fromkeys(kinds, 3), "poisson": 6, "lognormal": 6}
+    """The table of benchmarks/families.py; 28 of 30 were seen."""
+    kinds = ("gaussian", "student_t", "lognormal", "gamma")
+    columns = {**dict.fromkeys(kinds, 3), "poisson": 6}
+    columns |= dict.fromkeys(("negative_binomial", "zero_inflated_poisson", "beta", "ordinal"), 3)
     sim = simulate(500, 2, columns, missing=0.05, random_state=0)
     found = compare_kinds(sim.table, sim.schema)
     assert sum(found[column.name].recommended == column.kind for column in sim.schema) >= 27
