@@ -57,6 +57,24 @@ def inverse_root(Lam: Float[Array, "P M M"]) -> Root:
     return Root(R, 2 * jnp.log(jnp.diagonal(L, axis1=1, axis2=2)).sum(1))
 
 
+def small_inverses(A: Float[Array, "B Q Q"]) -> Float[Array, "B Q Q"]:
+    """By Gauss–Jordan steps on all rows at once: several times faster than as many small factorisations.
+
+    Without pivoting, which a matrix I + (positive semidefinite) does not need.
+    """
+    Q, B = A.shape[1], len(A)
+    rows, columns = jnp.arange(Q)[:, None, None], jnp.arange(Q)[None, :, None]
+
+    def sweep(k: Array, W: Float[Array, "Q Q B"]) -> Float[Array, "Q Q B"]:
+        pivot = 1 / jax.lax.dynamic_slice(W, (k, k, 0), (1, 1, B))
+        column = jax.lax.dynamic_slice(W, (0, k, 0), (Q, 1, B))
+        row = pivot * jax.lax.dynamic_slice(W, (k, 0, 0), (1, Q, B))
+        beside = jnp.where(columns == k, -pivot * column, W - column * row)
+        return jnp.where(rows == k, jnp.where(columns == k, pivot, row), beside)
+
+    return jnp.moveaxis(jax.lax.fori_loop(0, Q, sweep, jnp.moveaxis(A, 0, -1)), -1, 0)
+
+
 # --- symmetric matrices as the rows of their lower triangle: half the work in the three big products ---
 
 
