@@ -15,26 +15,23 @@ from pathlib import Path
 
 import numpy as np
 from common import save, saved
-from imputation import SETTINGS, Hidden
+from hidden import SETTINGS, SUPPORT, read_hidden
 from intervals import coverage
 
 from plurigp import PluriGP
-from plurigp.datasets import load_support, simulate
-from plurigp.heldout import cell_scores, hide_cells
+from plurigp.datasets import simulate
+from plurigp.heldout import cell_scores
 
 MECHANISM = {"simulated": "random", "observed": "observed", "self": "self"}
 
 
 def hidden_table(name: str, rate: int, seed: int) -> tuple:
     """(shown, truth, schema) of a table with `rate` percent of its cells hidden."""
-    if name == "support":
-        support = load_support()
-        return hide_cells(support.table, support.schema, rate / 100, seed), support.table, support.schema
     if name in MECHANISM:
         sim = simulate(2000, 2, missing=rate / 100, random_state=seed, mechanism=MECHANISM[name])
         return sim.table, sim.truth, sim.schema
-    case = Hidden(Path(name), rate, seed + 1)
-    return case.shown, case.frame, None
+    case = read_hidden(name, rate, seed + 1)
+    return case.shown, case.frame, case.schema
 
 
 def one(name: str, rate: int, seed: int) -> dict:
@@ -64,7 +61,7 @@ def pooled(runs: list[dict]) -> dict[str, dict[str, float]]:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tables", nargs="*", default=["support", *MECHANISM], choices=["support", *MECHANISM])
+    parser.add_argument("--tables", nargs="*", default=[SUPPORT, *MECHANISM], choices=[SUPPORT, *MECHANISM])
     parser.add_argument("--folders", nargs="*", default=[])
     parser.add_argument("--rates", type=int, nargs="+", default=[10, 20, 50])
     parser.add_argument("--seeds", type=int, default=1)

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from common import save, saved
-from imputation import SETTINGS, Hidden
+from hidden import SETTINGS, read_hidden
 from sklearn.datasets import load_breast_cancer, load_diabetes
 
 from plurigp import PluriGP
@@ -43,7 +43,7 @@ def read_tables(folders: list[str], n_rows: int) -> dict[str, tuple[pd.DataFrame
         frame = load(as_frame=True, **({"scaled": False} if name == "diabetes" else {})).frame
         tables[name] = (frame, infer_schema(frame, None))
     for folder in folders:
-        frame = Hidden(Path(folder), 10, 1).frame.iloc[:n_rows].reset_index(drop=True)
+        frame = read_hidden(folder, 10, 1).frame.iloc[:n_rows].reset_index(drop=True)
         tables[Path(folder).name] = (frame, infer_schema(frame, None))
     return tables
 

@@ -13,7 +13,7 @@ from scipy.special import expit, logsumexp
 
 from plurigp import predict
 from plurigp.data import Coder, Table, infer_schema
-from plurigp.encoder import LatentNormal, kl_x
+from plurigp.encoder import LatentNormal, independent, kl_x
 from plurigp.gp.linalg import packed_eye
 from plurigp.gp.sparse import Natural, features, moments, posterior_of
 from plurigp.likelihoods import blocks
@@ -207,7 +207,7 @@ def _row_bounds(predictor: predict.Predictor, table: Table, q: LatentNormal) -> 
     @jax.jit
     def bounds(q: LatentNormal) -> jax.Array:
         def one_draw(z: jax.Array) -> jax.Array:
-            f = moments(gp, posterior, features(gp, q.mean + q.sd * z))
+            f = moments(gp, posterior, features(gp, q.at(z[None, None])[0]))
             cells = blocks.expected_log_probs(predictor.layout, thetas, values, seen, *f, predictor.rules)
             return jnp.concatenate(cells, 1).sum(1)
 
@@ -234,7 +234,7 @@ def test_refined_rows_do_not_touch_each_other(plane, table):
 
 def test_without_an_encoder_rows_are_placed_by_refinement(table):
     free = _predictor(table, 2, encoder="free")
-    start = LatentNormal(np.zeros((N, 2)), np.full((N, 2), 0.5))
+    start = independent(np.zeros((N, 2)), np.full((N, 2), 0.5))
     placed = predict.latent(free, table)
     assert (_row_bounds(free, table, placed) > _row_bounds(free, table, start)).all()
     np.testing.assert_allclose(placed.mean[3], 0, atol=1e-3)  # an empty row goes to the prior

@@ -87,7 +87,7 @@ def bound(
     qx = encode(model, spec.layout, batch.values, shown, batch.rows)
     k_x, k_f = jax.random.split(key)
     noise = jax.random.normal(k_x, (spec.n_draws, *qx.mean.shape), qx.mean.dtype)
-    x = (qx.mean + qx.sd * noise).reshape(-1, qx.mean.shape[1])  # [S Q], S = n_draws · B
+    x = qx.at(noise).reshape(-1, qx.mean.shape[1])  # [S Q], S = n_draws · B
     rows = features(model.gp, x)
     f_mean, f_var = moments(model.gp, q, rows)
     if nudge is not None:

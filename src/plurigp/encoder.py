@@ -1,6 +1,6 @@
-"""Recognition: (features, seen) of a row -> mean and sd of q(x). Cells as evidence, networks, or free rows."""
+"""Recognition: (features, seen) of a row -> q(x). Cells as evidence, networks, or free rows."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -9,16 +9,41 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from plurigp.arrays import Array, Scalar
-from plurigp.gp.linalg import small_inverses
+from plurigp.gp.linalg import inverse_factors
 
 ENCODERS = ("factors", "masked", "paper", "free")
 
 
 class LatentNormal(NamedTuple):
-    """q(x_n) = N(mean, sd²) for a batch of rows, independent over dimensions."""
+    """q(x_n) = N(mean, root rootᵀ) for a batch of rows, every root upper triangular."""
 
     mean: Float[Array, "B Q"]
-    sd: Float[Array, "B Q"]
+    root: Float[Array, "B Q Q"]
+
+    @property
+    def sd(self) -> Float[Array, "B Q"]:
+        """Of each dimension by itself."""
+        return jnp.sqrt((self.root**2).sum(2))
+
+    def at(self, noise: Float[Array, "S #B Q"]) -> Float[Array, "S B Q"]:
+        """x = mean + root · noise; standard normal noise makes them draws."""
+        return self.mean + jnp.einsum(
+            "bij,sbj->sbi", self.root, jnp.broadcast_to(noise, (len(noise), *self.mean.shape))
+        )
+
+    def log_density(self, x: Float[Array, "S B Q"]) -> Float[Array, "S B"]:
+        """log q(x), without the constant of 2π."""
+        whitened = jax.scipy.linalg.solve_triangular(self.root, jnp.moveaxis(x - self.mean, 0, 2))
+        return -0.5 * (whitened**2).sum(1).T - _log_det(self.root)
+
+
+def _log_det(root: Float[Array, "B Q Q"]) -> Float[Array, " B"]:
+    return jnp.log(jnp.diagonal(root, axis1=1, axis2=2)).sum(1)
+
+
+def independent(mean: Float[Array, "B Q"], sd: Float[Array, "B Q"]) -> LatentNormal:
+    """A q(x) whose dimensions are."""
+    return LatentNormal(mean, sd[:, :, None] * np.eye(sd.shape[1], dtype=sd.dtype))
 
 
 class Network(eqx.Module):
@@ -82,14 +107,15 @@ class Encoder(eqx.Module):
             axis=1,
         )
         mean = straight + self.offset + self.net_mean.after(for_mean)
-        return LatentNormal(mean, jax.nn.sigmoid(self.net_sd.after(for_sd)))
+        return independent(mean, jax.nn.sigmoid(self.net_sd.after(for_sd)))
 
 
 class FactorEncoder(eqx.Module):
-    """The posterior of factor analysis, bent by networks: mean = base + base sd · network, sd = base sd · e^network.
+    """The posterior of factor analysis, bent by networks: mean = base + base sd · network, root = e^network · base root.
 
     Every cell that is seen adds its precision along its loading, so whatever is missing, the rest is weighed as it
-    should be; the networks, which read what `Encoder`'s do, need only learn where the world is not linear.
+    should be, and what it leaves open together stays correlated; the networks, which read what `Encoder`'s do, need
+    only learn where the world is not linear.
     """
 
     watched: tuple[int, ...] = eqx.field(static=True)
@@ -108,16 +134,17 @@ class FactorEncoder(eqx.Module):
         first = jnp.concatenate([self.net_mean.w1, self.net_sd.w1], 1)
         for_mean, for_sd = jnp.split(jnp.concatenate([known, told], 1) @ first, [self.net_mean.w1.shape[1]], axis=1)
         mean = base.mean + base.sd * self.net_mean.after(for_mean)
-        return LatentNormal(mean, base.sd * jnp.exp(self.net_sd.after(for_sd)))
+        return LatentNormal(mean, jnp.exp(self.net_sd.after(for_sd))[:, :, None] * base.root)
 
     def factors(self, known: Float[Array, "B E"], seen: Bool[Array, "B E"]) -> LatentNormal:
-        """Λ = I + Σ_e p_e l_e l_eᵀ over the features seen; mean Λ⁻¹ Σ_e p_e l_e y_e, sd from the diagonal of Λ⁻¹."""
+        """Λ = I + Σ_e p_e l_e l_eᵀ over the features seen; mean Λ⁻¹ Σ_e p_e l_e y_e, covariance Λ⁻¹."""
         L, weight = self.loadings, seen * jnp.exp(self.log_precision)
         E, Q = L.shape
         outer = (L[:, :, None] * L[:, None, :]).reshape(E, Q * Q)
         precision = (weight @ outer).reshape(-1, Q, Q) + jnp.eye(Q, dtype=L.dtype)
-        mean, var = _posterior(precision, (weight * known) @ L)
-        return LatentNormal(mean, jnp.sqrt(var))
+        W = inverse_factors(precision)
+        mean = _times(W.swapaxes(1, 2), _times(W, (weight * known) @ L))
+        return LatentNormal(mean, W.swapaxes(1, 2))
 
 
 def _read(
@@ -136,27 +163,6 @@ def _times(A: Float[Array, "B Q Q"], b: Float[Array, "B Q"]) -> Float[Array, "B 
     return (A @ b[:, :, None])[:, :, 0]
 
 
-def _solved(precision: Float[Array, "B Q Q"], pull: Float[Array, "B Q"]) -> tuple[Array, Array, Array]:
-    inverse = small_inverses(precision)
-    return inverse, _times(inverse, pull), jnp.diagonal(inverse, axis1=1, axis2=2)
-
-
-@jax.custom_jvp
-def _posterior(
-    precision: Float[Array, "B Q Q"], pull: Float[Array, "B Q"]
-) -> tuple[Float[Array, "B Q"], Float[Array, "B Q"]]:
-    """Λ⁻¹ pull and the diagonal of Λ⁻¹."""
-    return _solved(precision, pull)[1:]
-
-
-@_posterior.defjvp
-def _posterior_jvp(primals: tuple[Array, Array], tangents: tuple[Array, Array]) -> tuple[Any, Any]:
-    """dΛ⁻¹ = −Λ⁻¹ dΛ Λ⁻¹, of which only the product with pull and the diagonal are wanted."""
-    (inverse, mean, var), (d_precision, d_pull) = _solved(*primals), tangents
-    d_mean = _times(inverse, d_pull - _times(d_precision, mean))
-    return (mean, var), (d_mean, -((inverse @ d_precision) * inverse).sum(2))
-
-
 class FreeRows(eqx.Module):
     """No encoder: q(x_n) has parameters of its own for every training row."""
 
@@ -164,12 +170,12 @@ class FreeRows(eqx.Module):
     log_sd: Float[Array, "N Q"]
 
     def __call__(self, rows: Int[Array, " B"]) -> LatentNormal:
-        return LatentNormal(self.mean[rows], jnp.exp(self.log_sd[rows]))
+        return independent(self.mean[rows], jnp.exp(self.log_sd[rows]))
 
 
 def kl_x(q: LatentNormal) -> Float[Array, " B"]:
     """KL(q(x_n) ‖ N(0, I)) per row."""
-    return 0.5 * (q.mean**2 + q.sd**2 - 1 - 2 * jnp.log(q.sd)).sum(1)
+    return 0.5 * ((q.mean**2).sum(1) + (q.root**2).sum((1, 2)) - q.mean.shape[1]) - _log_det(q.root)
 
 
 def spread(q: LatentNormal, real: Bool[Array, " B"]) -> Float[Array, " Q"]:

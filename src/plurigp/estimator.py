@@ -33,10 +33,10 @@ from plurigp.predict import (
     draw_given,
     draw_rows,
     fill_values,
-    latent,
     level_probabilities,
     log_density,
     make_predictor,
+    positions,
     values_at,
 )
 from plurigp.progress import ProgressLine
@@ -244,8 +244,8 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def transform(self, X: Any, return_std: bool = False) -> Any:
         """Latent means [N Q]; with return_std also their sd. A row's answer does not depend on the other rows."""
-        q = latent(self._ready(), self._table(X)[1])
-        return (q.mean, q.sd) if return_std else q.mean
+        mean, sd = positions(self._ready(), self._table(X)[1])
+        return (mean, sd) if return_std else mean
 
     def inverse_transform(self, X: Any) -> pd.DataFrame:
         """The table expected at latent positions [N Q], in the columns' own units and levels."""

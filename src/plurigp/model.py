@@ -157,4 +157,4 @@ def _inducing_inputs(rng: np.random.Generator, encoded: np.ndarray, settings: Se
 def _free_rows(model: Model, layout: Layout, values: np.ndarray, seen: np.ndarray) -> FreeRows:
     """Free q(x) starts where the encoder would have put the rows."""
     q = jax.jit(encode, static_argnames=("layout",))(model, layout, values, seen)
-    return FreeRows(np.asarray(q.mean), np.log(q.sd))
+    return FreeRows(np.asarray(q.mean), np.log(np.asarray(q.sd)))

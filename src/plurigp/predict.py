@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float
 from plurigp.arrays import Array, Scalar
 from plurigp.compiling import compiled_work
 from plurigp.data import Table
-from plurigp.encoder import FreeRows, LatentNormal, kl_x
+from plurigp.encoder import FreeRows, LatentNormal, independent, kl_x
 from plurigp.gp.linalg import unpack_doubled
 from plurigp.gp.sparse import Posterior, SparseGP, features, moments
 from plurigp.likelihoods import blocks
@@ -99,7 +99,7 @@ def _encode(p: Predictor, values: Array, seen: Array) -> LatentNormal:
 def _latent_chunk(predictor: Predictor, values: np.ndarray, seen: np.ndarray) -> LatentNormal:
     if isinstance(predictor.model.encoder, FreeRows):
         shape = (len(values), predictor.n_components)
-        return _refine(predictor, values, seen, LatentNormal(np.zeros(shape), np.full(shape, 0.5)))
+        return _refine(predictor, values, seen, independent(np.zeros(shape), np.full(shape, 0.5)))
     q = _encode(predictor, values, seen)
     return _refine(predictor, values, seen, q) if predictor.refined else q
 
@@ -109,23 +109,37 @@ def latent(predictor: Predictor, table: Table) -> LatentNormal:
     return _over_chunks(predictor, table, partial(_latent_chunk, predictor))
 
 
+def positions(predictor: Predictor, table: Table) -> tuple[Float[np.ndarray, "N Q"], Float[np.ndarray, "N Q"]]:
+    """Mean and sd of q(x) of every row, dimension by dimension: what a table of a million rows has room for."""
+
+    def place(values: np.ndarray, seen: np.ndarray) -> tuple[Array, Array]:
+        q = _latent_chunk(predictor, values, seen)
+        return q.mean, q.sd
+
+    return _over_chunks(predictor, table, place)
+
+
 @jax.jit
 def _refine(p: Predictor, values: Float[Array, "B V"], seen: Bool[Array, "B D"], start: LatentNormal) -> LatentNormal:
-    """Adam on each row's own mean and log sd with the decoder frozen; rows do not touch each other."""
+    """Adam on each row's own mean and on the logarithm of what its root is multiplied by, dimension by dimension, with
+    the decoder frozen; rows do not touch each other."""
     noise = jnp.asarray(standard_draws(REFINE_DRAWS, start.mean.shape[1]))
 
+    def refined(free: tuple[Array, Array]) -> LatentNormal:
+        return LatentNormal(free[0], jnp.exp(free[1])[:, :, None] * start.root)
+
     def objective(free: tuple[Array, Array]) -> Scalar:
-        qx = LatentNormal(free[0], jnp.exp(free[1]))
+        qx = refined(free)
 
         def one_draw(z: Array) -> Scalar:
-            f_mean, f_var = moments(p.model.gp, p.q, features(p.model.gp, qx.mean + qx.sd * z))
+            f_mean, f_var = moments(p.model.gp, p.q, features(p.model.gp, qx.at(z[None, None])[0]))
             cells = blocks.expected_log_probs(p.layout, p.model.thetas, values, seen, f_mean, f_var, p.rules)
             return sum((block.sum() for block in cells), jnp.zeros(()))
 
         return p.kl_weight * kl_x(qx).sum() - jax.lax.map(one_draw, noise).mean()
 
     adam = optax.adam(optax.cosine_decay_schedule(REFINE_RATE, REFINE_STEPS, 0.02))
-    free = (jnp.asarray(start.mean), jnp.log(jnp.asarray(start.sd)))
+    free = (jnp.asarray(start.mean), jnp.zeros_like(start.mean))
 
     def body(carry: Any, _: None) -> tuple[Any, None]:
         free, state = carry
@@ -133,7 +147,7 @@ def _refine(p: Predictor, values: Float[Array, "B V"], seen: Bool[Array, "B D"],
         return (optax.apply_updates(free, update), state), None
 
     (free, _), _ = jax.lax.scan(body, (free, adam.init(free)), None, length=REFINE_STEPS)
-    return LatentNormal(free[0], jnp.exp(free[1]))
+    return refined(free)
 
 
 # --- the decoder's answers, averaged over draws of x ---
@@ -153,10 +167,9 @@ def propose(qx: LatentNormal, noise: Float[Array, "S Q"]) -> Proposals:
     n_prior = min(PRIOR_DRAWS, n_draws - 1)
     share = np.log([1 - n_prior / n_draws, max(n_prior, 1e-300) / n_draws])
     from_prior = (np.arange(n_draws) >= n_draws - n_prior)[:, None, None]
-    x = jnp.where(from_prior, noise[:, None, :], qx.mean + qx.sd * noise[:, None, :])
+    x = jnp.where(from_prior, noise[:, None, :], qx.at(noise[:, None, :]))
     log_p = -0.5 * (x**2).sum(2)
-    log_q = -(0.5 * ((x - qx.mean) / qx.sd) ** 2 + jnp.log(qx.sd)).sum(2)
-    return Proposals(x, log_p - jnp.logaddexp(share[0] + log_q, share[1] + log_p))
+    return Proposals(x, log_p - jnp.logaddexp(share[0] + qx.log_density(x), share[1] + log_p))
 
 
 def _log_probs(p: Predictor, values: Array, seen: Array, x: Array) -> tuple[Float[Array, "B D"], tuple[Array, Array]]:

@@ -187,3 +187,19 @@ def test_cholesky_slopes_are_those_of_numpys_formula(rng):
 def test_unpack_doubled_undoes_pack_doubled(rng):
     S = symmetric(rng, 3, 5)
     np.testing.assert_allclose(linalg.unpack_doubled(pack_doubled(S), 5), S, rtol=1e-6)
+
+
+def test_inverse_factors_and_their_slope(rng):
+    """Along a symmetric direction, by central differences of NumPy's."""
+    half, along, weight = rng.normal(size=(4, 5, 9)), rng.normal(size=(4, 5, 5)), rng.normal(size=(4, 5, 5))
+    A, along = half @ half.transpose(0, 2, 1) + np.eye(5), along + along.transpose(0, 2, 1)
+
+    def plain(step: float) -> np.ndarray:
+        return np.linalg.inv(np.linalg.cholesky(A + step * along))
+
+    with jax.enable_x64(True):
+        W, pull_back = jax.vjp(linalg.inverse_factors, jnp.asarray(A))
+        slope = pull_back(jnp.asarray(weight))[0]
+    np.testing.assert_allclose(W, plain(0.0), rtol=1e-9, atol=1e-12)
+    exact = (weight * (plain(1e-6) - plain(-1e-6))).sum((1, 2)) / 2e-6
+    np.testing.assert_allclose((slope * along).sum((1, 2)), exact, rtol=1e-5, atol=1e-7)
