@@ -6,24 +6,54 @@ NOMINAL = ("50%", "80%", "90%")
 
 
 def imputation(result):
-    methods = list(result["runs"][0]["methods"])
+    cases = {
+        (table, rate): list(draws.values())
+        for table, rates in result["tables"].items()
+        for rate, draws in rates.items()
+    }
+    methods = list(dict.fromkeys(name for draws in cases.values() for draw in draws for name in draw))
+    dense = [m for m in methods if any("nats" in draw.get(m, {}) for draws in cases.values() for draw in draws)]
     lines = [
         "Error on hidden cells, mean over columns and draws (the script says how); one setting for all tables.\n",
-        f"| table | hidden | {' | '.join(methods)} | nats | marginal |",
-        f"|---|--:|{'--:|' * (len(methods) + 2)}",
+        *_means(cases, methods, "error", 4),
+        "\nNats per hidden cell, of the methods that have a density and of each column's marginal.\n",
+        *_means(cases, dense, "nats", 3, "marginal_nats"),
     ]
-    for table, rate in dict.fromkeys((r["table"], r["rate"]) for r in result["runs"]):
-        runs = [r["methods"] for r in result["runs"] if (r["table"], r["rate"]) == (table, rate)]
-        errors = " | ".join(f"{np.mean([run[m]['error'] for run in runs]):.4f}" for m in methods)
-        nats = " | ".join(f"{np.mean([run['plurigp'][n] for run in runs]):.3f}" for n in ("nats", "marginal_nats"))
-        lines.append(f"| {table} | {rate} % | {errors} | {nats} |")
-    cells = ((r["table"], r["rate"], r["methods"]["plurigp"]["coverage"]) for r in result["runs"])
+    cells = ((*case, _pooled([draw["plurigp"]["coverage"] for draw in draws])) for case, draws in cases.items())
     return [*lines, "", *_coverage(cells)]
+
+
+def _means(cases, methods, what, digits, marginal=None):
+    """A line per table and rate, a column per method; the mean over the draws that the method was run on."""
+    names = [*methods, *(["marginal"] if marginal else [])]
+    lines = [f"| table | hidden | draws | {' | '.join(names)} |", f"|---|--:|--:|{'--:|' * len(names)}"]
+    for (table, rate), draws in cases.items():
+        found = [[draw[m][what] for draw in draws if what in draw.get(m, {})] for m in methods]
+        if marginal:
+            found.append([draw["plurigp"][marginal] for draw in draws])
+        cells = " | ".join(f"{np.mean(of):.{digits}f}" if of else "" for of in found)
+        lines.append(f"| {table} | {rate} % | {len(draws)} | {cells} |")
+    return lines
+
+
+def _pooled(runs):
+    """Coverage by kind over several draws, weighted by cells."""
+    out = {}
+    for kind in dict.fromkeys(kind for run in runs for kind in run):
+        parts = [run[kind] for run in runs if kind in run]
+        cells = [part["cells"] for part in parts]
+        means = {n: np.average([part[n] for part in parts], weights=cells) for n in parts[0] if n != "cells"}
+        out[kind] = {"cells": sum(cells), **means}
+    return out
 
 
 def calibration(result):
     tables = [name for name in result if name != "versions"]
-    cells = ((table, rate, found["pooled"]) for table in tables for rate, found in result[table].items())
+    cells = (
+        (table, rate, _pooled([run["coverage"] for run in runs]))
+        for table in tables
+        for rate, runs in result[table].items()
+    )
     return _coverage(cells)
 
 

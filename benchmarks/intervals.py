@@ -20,7 +20,7 @@ def coverage(model: PluriGP, shown: pd.DataFrame, truth: pd.DataFrame, seed: int
     end on whole numbers could not cover exactly 80 % however true the model.
     """
     coder = model.coder_
-    hidden, complete = coder.table(shown[coder.schema.names]), coder.table(truth[coder.schema.names])
+    hidden, complete = (coder.table(frame[list(coder.schema.names)]) for frame in (shown, truth))
     slots = np.cumsum([0, *(KINDS[column.kind].n_slots for column in coder.schema.used)])
     rng = np.random.default_rng(seed)
     ranks: dict[str, list[np.ndarray]] = {}

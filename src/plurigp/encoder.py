@@ -111,7 +111,7 @@ class Encoder(eqx.Module):
 
 
 class FactorEncoder(eqx.Module):
-    """The posterior of factor analysis, bent by networks: mean = base + base sd · network, root = e^network · base root.
+    """The posterior of factor analysis, bent by networks: mean = base + sd · network, root = e^network · base root.
 
     Every cell that is seen adds its precision along its loading, so whatever is missing, the rest is weighed as it
     should be, and what it leaves open together stays correlated; the networks, which read what `Encoder`'s do, need

@@ -125,9 +125,14 @@ def test_codes_that_are_not_counts_say_how_to_declare_them():
 def test_proportions_are_beta_and_other_numbers_gaussian(rng):
     assert guess(rng.uniform(size=N)).kind == "beta"
     assert guess(np.append(rng.uniform(size=N), [0.0, 1.0])).kind == "beta"
+    assert guess(rng.beta(2, 30, size=N)).kind == "beta"
     assert guess(rng.uniform(size=N) + 0.01 + (np.arange(N) == 5)).kind == "gaussian"
     assert guess(rng.normal(size=N)).kind == "gaussian"
     assert guess(cycle(0.0, 0.25, 0.5, 1.0)).kind == "gaussian"
+
+
+def test_small_amounts_with_a_long_tail_are_no_proportions(rng):
+    assert guess(np.minimum(0.05 * np.exp(0.6 * rng.normal(size=N)), 0.9)).kind == "lognormal"
 
 
 def test_percent_by_name_hints_at_bounds(rng):

@@ -207,13 +207,18 @@ def _guess_numbers(name: str, numbers: np.ndarray, n_values: int, n_rows: int) -
         if _is_lognormal(numbers, low) and not codes:
             return "lognormal", f"positive whole numbers with a long right tail, {some}"
         return "gaussian", f"whole numbers, {some}{codes or _tail(numbers, low)}"
-    if low >= 0 and high <= 1 and n_values >= min(10, len(numbers)):
+    if low >= 0 and high <= 1 and n_values >= min(10, len(numbers)) and not _only_small(numbers, low):
         return "beta", f"numbers between 0 and 1, {some}"
     hint = "; if they are percent, declare it beta with bounds = [0, 100]"
     percent = hint if _PERCENT_NAME.search(name) and low >= 0 and high <= 100 else ""
     if _is_lognormal(numbers, low) and not percent:
         return "lognormal", f"positive numbers with a long right tail, {some}"
     return "gaussian", f"numbers, {some}{percent or _tail(numbers, low)}"
+
+
+def _only_small(numbers: np.ndarray, low: float) -> bool:
+    """Small amounts rather than proportions: a long tail, of which a hundredth at most gets as far as a half."""
+    return _is_lognormal(numbers, low) and bool(np.quantile(numbers, 0.99) < 0.5)
 
 
 def _is_id(name: str, numbers: np.ndarray, n_values: int, n_rows: int) -> bool:
