@@ -18,6 +18,9 @@ from plurigp.model import Settings, init_model
 from plurigp.training import (
     COOLED,
     COOLING,
+    LEAST_EPOCHS,
+    MOST_EPOCHS,
+    MOST_STEPS,
     WARM,
     WINDOW,
     Data,
@@ -26,6 +29,7 @@ from plurigp.training import (
     Schedule,
     Trained,
     _rates,
+    enough_epochs,
     refresh,
     run_epoch,
     start_state,
@@ -437,3 +441,9 @@ def test_an_epoch_is_every_row_once_and_a_batch_stands_for_all_of_them(world):
         np.testing.assert_array_equal(batch.values, data.values[r])
         np.testing.assert_array_equal(batch.seen, data.seen[r])
         assert (float(batch.weight), batch.weight.dtype) == (3, np.float32)
+
+
+def test_a_long_table_is_passed_over_less_often():
+    assert enough_epochs(1_400, 500) == MOST_EPOCHS
+    assert enough_epochs(32_561, 500) == MOST_STEPS // 66
+    assert enough_epochs(10**6, 500) == LEAST_EPOCHS

@@ -40,7 +40,7 @@ from plurigp.predict import (
     values_at,
 )
 from plurigp.progress import ProgressLine
-from plurigp.training import Data, Epoch, Schedule, Trained, train
+from plurigp.training import Data, Epoch, Schedule, Trained, enough_epochs, train
 from plurigp.types import DataError
 
 COLLAPSED = 0.05  # a sd of encoded means below this in every dimension is a collapsed map
@@ -62,7 +62,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     n_quadrature : points J for all families, a dict by kind, or None for each family's own.
     expectation : "quadrature" or "sampling" (the paper's ablation).
     kl_weight : η; 1 is the bound, more centres the embedding.
-    batch_size, max_epochs, learning_rate : the training run.
+    batch_size, max_epochs, learning_rate : the training run; at most 600 epochs, or 12,000 steps, if None.
     tol : nats per observed cell that ten epochs must gain for training to go on.
     n_init : restarts; the best bound is kept.
     optimizer : "natural" (natural gradients for q(v), Adam for the rest) or "adam" (Adam on everything).
@@ -87,7 +87,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         expectation: str = "quadrature",
         kl_weight: float = 1.0,
         batch_size: int = 500,
-        max_epochs: int = 600,
+        max_epochs: int | None = None,
         tol: float = 3e-4,
         n_init: int = 1,
         learning_rate: float = 0.01,
@@ -182,7 +182,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             n_common=n_common(layout, data.seen) if self.optimizer == "natural" and not sampling else 0,
         )
         schedule = Schedule(
-            max_epochs=int(self.max_epochs),
+            max_epochs=int(self.max_epochs or enough_epochs(len(data.values), int(self.batch_size))),
             batch_size=int(self.batch_size),
             learning_rate=float(self.learning_rate),
             tol=float(self.tol),

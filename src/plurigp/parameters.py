@@ -17,7 +17,7 @@ CHOICES = {
     "start": ("informed", "random"),
     "dtype": ("float32", "float64"),
 }
-COUNTS = ("n_components", "n_inducing", "batch_size", "max_epochs", "n_init")
+COUNTS = ("n_components", "n_inducing", "batch_size", "n_init")
 AMOUNTS = {"kl_weight": "at least 0", "tol": "at least 0", "learning_rate": "above 0"}
 
 
@@ -29,6 +29,8 @@ def check_parameters(given: Mapping[str, Any]) -> None:
             raise ValueError(f"{name}={given[name]!r} is not one of {', '.join(known)}")
     for name in COUNTS:
         check_count(name, given[name])
+    if given["max_epochs"] is not None:
+        check_count("max_epochs", given["max_epochs"])
     for name, low in AMOUNTS.items():
         value = given[name]
         if not _is_number(value, Real) or not 0 <= value < np.inf or (low == "above 0" and value == 0):

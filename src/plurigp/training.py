@@ -43,6 +43,7 @@ CALMEST = 1e-3  # how far step sizes are cut when epochs fail, before training g
 FINAL_DRAWS = 4  # draws of x per row for the final bound, where the table has at most
 FINAL_ROWS = 5_000  # so many rows; a longer one needs fewer for the same precision
 REFRESH = 8  # so many steps share one factorisation of q(v)
+MOST_EPOCHS, MOST_STEPS, LEAST_EPOCHS = 600, 12_000, 20  # a long table has learned in fewer passes
 EAGER = 100  # the first steps, as long as they are cautious, have one each: Λ grows fast
 
 
@@ -50,12 +51,18 @@ EAGER = 100  # the first steps, as long as they are cautious, have one each: Λ 
 class Schedule:
     """How long and how fast. `tol`: nats per observed cell that WINDOW epochs must gain for training to go on."""
 
-    max_epochs: int = 600
+    max_epochs: int = MOST_EPOCHS
     batch_size: int = 500
     learning_rate: float = 0.01
     natural_rate: float = 0.3
     tol: float = 3e-4
     optimizer: str = "natural"
+
+
+def enough_epochs(n_rows: int, batch_size: int) -> int:
+    """The longest training where nobody says."""
+    n_batches = -(-n_rows // batch_size)
+    return max(LEAST_EPOCHS, min(MOST_EPOCHS, MOST_STEPS // n_batches))
 
 
 class Root(NamedTuple):

@@ -117,7 +117,10 @@ def fit(
         int | None, typer.Option(metavar="N", min=1, help="Latent dimensions.", show_default="2")
     ] = None,
     epochs: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="At most so many passes over the rows.")
+        int | None,
+        typer.Option(
+            metavar="N", min=1, help="At most so many passes over the rows.", show_default="600, fewer on a long table"
+        ),
     ] = None,
     seed: Seed = None,
     kernel: Annotated[

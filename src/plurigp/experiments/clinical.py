@@ -32,10 +32,10 @@ class Sizes:
     n_rows: int = 1400
     grid: tuple[int, ...] = (2, 4, 6, 10, 14)
     n_restarts: int = 3
-    n_splits: int = 30
+    n_splits: int = 10
     max_epochs: int = 200
     n_refits: int = 30
-    n_references: int = 19
+    n_references: int = 0
     study_epochs: int = 100
     support_rows: int = 9105
 
