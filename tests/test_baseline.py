@@ -27,6 +27,7 @@ SCHEMA = {
     "virus": "censored_gamma",
     "months": {"kind": "weibull", "event": "died"},
     "slide": "zero_one_beta",
+    "alcohol": "zero_lognormal",
     "ward": {"kind": "categorical", "levels": ["a", "b", "c", "d"]},
 }
 
@@ -58,6 +59,7 @@ def frame() -> pd.DataFrame:
     frame["virus"] = pd.Series(np.where(virus < 2, "<2", virus.round(6).astype(str)), dtype=object)
     frame["months"] = np.minimum(months, 1.2)
     frame["slide"] = rng.beta(2, 2, N) * (rng.random(N) > 0.2)
+    frame["alcohol"] = rng.lognormal(2, 0.6, N) * (rng.random(N) > 0.3)
     frame = frame.mask(rng.random(frame.shape) < 0.2)
     return frame.assign(shots=shots, died=(months < 1.2).astype(int))
 
@@ -77,6 +79,11 @@ def _normal(y, new):
 def _lognormal(y, new):
     logs = np.log(y)
     return stats.lognorm.logpdf(new, logs.std(ddof=0), scale=np.exp(logs.mean()))
+
+
+def _zero_lognormal(y, new):
+    share = (y > 0).mean()
+    return np.where(new > 0, np.log(share) + _lognormal(y[y > 0], new.where(new > 0, 1.0)), np.log(1 - share))
 
 
 def _bernoulli(y, new):
@@ -123,6 +130,7 @@ def _zip(y, p):
         ("lab", _normal),
         ("pressure", _normal),
         ("cost", _lognormal),
+        ("alcohol", _zero_lognormal),
         ("diabetes", _bernoulli),
         ("share", _beta),
         ("visits", lambda y, new: stats.poisson.logpmf(new, y.mean())),

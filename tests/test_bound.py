@@ -54,6 +54,7 @@ TABLE = {  # three rows
     "gaussian": [[-0.9], [0.2], [1.1]],
     "gaussian_hetero": [[-0.9], [0.2], [1.1]],
     "lognormal": [[0.4], [1.2], [3.0]],
+    "zero_lognormal": [[0, 0], [1.2, 0], [3.0, 0]],
     "bernoulli": [[0], [1], [1]],
     "binomial": [[1, 5], [4, 5], [5, 5]],
     "beta": [[0.2], [0.45], [0.9]],
@@ -70,6 +71,7 @@ TABLE = {  # three rows
 THETA = {
     "gaussian": {"log_sd": -0.7},
     "lognormal": {"log_sd": -0.5},
+    "zero_lognormal": {"log_sd": -0.5},
     "beta": {"log_nu": 2.0},
     "student_t": {"log_scale": -0.7, "log_df": 1.0},
     "gamma": {"log_shape": 0.7},
@@ -137,6 +139,9 @@ def log_density(kind: str, f: np.ndarray) -> np.ndarray:
             return stats.norm.logpdf(y, f[..., 0], np.hypot(FLOOR, np.exp(-0.7)))
         case "lognormal":
             return stats.norm.logpdf(np.log(y), f[..., 0], np.hypot(FLOOR, np.exp(-0.5))) - np.log(y)
+        case "zero_lognormal":
+            amount = stats.lognorm.logpdf(np.where(y > 0, y, 1), np.hypot(FLOOR, np.exp(-0.5)), 0, np.exp(f[..., 1]))
+            return np.where(y > 0, special.log_expit(f[..., 0]) + amount, special.log_expit(-f[..., 0]))
         case "gaussian_hetero":
             return stats.norm.logpdf(y, f[..., 0], np.exp(f[..., 1]))
         case "bernoulli":

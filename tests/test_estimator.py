@@ -501,10 +501,12 @@ def test_every_other_kind_too(tmp_path):
             "virus": np.where(x > 0.5, ">1.6", np.exp(x).round(5).astype(str)),
             "months": np.exp(np.minimum(x, 0.7)),
             "slide": np.clip(0.5 + 0.4 * x, 0, 1),
+            "alcohol": np.where(x < -0.5, 0, np.exp(x)),
         }
     ).astype({"lab": "str", "crp": "str", "virus": "str"})
     kinds = ("student_t", "gamma", "negative_binomial", "zero_inflated_poisson", "ordinal", "censored_gaussian",
-             "censored_lognormal", "censored_gamma", "weibull", "zero_one_beta")  # fmt: skip
+             "censored_lognormal", "censored_gamma", "weibull", "zero_one_beta",
+             "zero_lognormal")  # fmt: skip
     schema = dict(zip(frame, kinds, strict=True))
     assert KINDS_HERE | set(schema.values()) == set(KINDS)
     shown = frame.mask(rng.random(frame.shape) < 0.2)

@@ -30,5 +30,5 @@ def test_bad_input(act, pattern, tmp_path):
     message = str(caught.value)
     assert len(message.splitlines()) == 1
     assert message.isprintable()
-    assert len(message) < 400
+    assert len(message.replace(str(tmp_path), "")) < 400
     assert caught.value.__suppress_context__ or caught.value.__context__ is None

@@ -131,6 +131,12 @@ def test_proportions_are_beta_and_other_numbers_gaussian(rng):
     assert guess(cycle(0.0, 0.25, 0.5, 1.0)).kind == "gaussian"
 
 
+def test_many_zeros_and_a_long_tail_are_amounts(rng):
+    amounts = np.exp(2 * rng.normal(size=10 * N) + 3) * (rng.random(10 * N) < 0.3)
+    assert guess(amounts).kind == "zero_lognormal"
+    assert guess(np.rint(amounts)).kind == "zero_lognormal"
+
+
 def test_small_amounts_with_a_long_tail_are_no_proportions(rng):
     assert guess(np.minimum(0.05 * np.exp(0.6 * rng.normal(size=N)), 0.9)).kind == "lognormal"
 

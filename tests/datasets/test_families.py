@@ -94,6 +94,9 @@ def test_zeros_levels_and_ends_have_their_shares():
     y = draws("ordinal", [0.4], {"first_cut": -1.0, "gaps": np.array([1.0, 0.5])})
     shares = np.diff(ndtr(np.array([-np.inf, -1.0, 0.0, 0.5, np.inf]) - 0.4))
     np.testing.assert_allclose(np.bincount(y.astype(int), minlength=5)[1:] / N, shares, atol=0.015)
+    y = draws("zero_lognormal", [0.8, 1.0], {"sd": 0.4})
+    assert (y == 0).mean() == pytest.approx(1 / (1 + np.exp(0.8)), abs=0.015)
+    assert stats.kstest(y[y > 0], stats.lognorm(0.4, scale=np.e).cdf).pvalue > 0.01
     y = draws("zero_one_beta", [0.2], {"nu": 20.0, "low_cut": -1.0, "gap": 2.5})
     np.testing.assert_allclose([(y == 0).mean(), (y == 1).mean()], [ndtr(-1.2), ndtr(-1.3)], atol=0.015)
 

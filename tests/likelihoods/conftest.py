@@ -162,6 +162,13 @@ def _zero_one_beta(rng: np.random.Generator, n: int) -> Cells:
     return Cells(theta, facts, _column(n, y, np.where((y > 0) & (y < 1), 0.7, 0.0)), f)
 
 
+def _zero_lognormal(rng: np.random.Generator, n: int) -> Cells:
+    theta, facts, y, f = _lognormal(rng, n)
+    there = rng.random(n) < 0.6
+    f = np.concatenate([rng.uniform(-5, 5, (n, 1)), f], 1)
+    return Cells(theta, facts, _column(n, np.where(there, y[:, 0], 0), 0.7 * there), f)
+
+
 def _poisson(rng: np.random.Generator, n: int) -> Cells:
     f = rng.uniform(-4, 6, (n, 1))
     return Cells({}, {}, _column(n, rng.poisson(np.exp(f[:, 0] + rng.normal(size=n)))), f)
@@ -260,6 +267,26 @@ class ZeroOne(NamedTuple):
         return np.sqrt(one + between * second - (one + between * first) ** 2)
 
 
+class ZeroOrSome(NamedTuple):
+    """A SciPy law beside a mass at zero."""
+
+    law: Any
+    share: np.ndarray  # of what is not zero
+    unit: np.ndarray
+
+    def logpdf(self, y: np.ndarray) -> np.ndarray:
+        density = np.log(self.share) + self.law.logpdf(np.where(y > 0, y, 1)) - self.unit
+        return np.where(y > 0, density, np.log1p(-self.share))
+
+    def ppf(self, level: float) -> np.ndarray:
+        rest = (level - (1 - self.share)) / self.share
+        return np.where(rest > 0, self.law.ppf(np.clip(rest, 0, 1)), 0.0)
+
+    def std(self) -> np.ndarray:
+        second = self.share * (self.law.var() + self.law.mean() ** 2)
+        return np.sqrt(second - (self.share * self.law.mean()) ** 2)
+
+
 class Ordered(NamedTuple):
     """The same for a cumulative probit; cut points from −∞ to ∞ [n K+1]."""
 
@@ -295,6 +322,14 @@ _LIST = (
         "lognormal",
         _lognormal,
         lambda c: stats.lognorm(noise_sd(c.theta["log_sd"]), scale=np.exp(c.f[:, 0])),
+        {"log_sd": -0.7},
+    ),
+    (
+        "zero_lognormal",
+        _zero_lognormal,
+        lambda c: ZeroOrSome(
+            stats.lognorm(noise_sd(c.theta["log_sd"]), scale=np.exp(c.f[:, 1])), special.expit(c.f[:, 0]), c.y[:, 1]
+        ),
         {"log_sd": -0.7},
     ),
     (
@@ -370,7 +405,7 @@ _LIST = (
     ),
     ("categorical", _categorical, lambda c: Softmax(c.f, c.facts["n_levels"]), {}),
 )
-N_FUNCTIONS = {"gaussian_hetero": 2, "categorical": 8}
+N_FUNCTIONS = {"gaussian_hetero": 2, "zero_lognormal": 2, "categorical": 8}
 _ALL = tuple(Family(LIKELIHOODS[kind], draw, law, theta, N_FUNCTIONS.get(kind, 1)) for kind, draw, law, theta in _LIST)
 FAMILIES = {family.kind: family for family in _ALL}
 

@@ -71,6 +71,8 @@ def cells(column: Column, rng: np.random.Generator, n: int) -> np.ndarray:
         return rng.normal(size=(n, 1))
     if column.kind in ("lognormal", "gamma"):
         return np.exp(rng.normal(size=(n, 1)))
+    if column.kind == "zero_lognormal":
+        return np.stack([np.exp(rng.normal(size=n)) * (rng.random(n) < 0.6), np.zeros(n)], 1)
     if column.kind == "zero_one_beta":
         return np.stack([np.clip(rng.uniform(-0.3, 1.3, n), 0, 1), np.zeros(n)], 1)
     if column.kind in LIMITED:
@@ -127,6 +129,7 @@ class Case:
 THETA = {
     "gaussian": ("log_sd",),
     "lognormal": ("log_sd",),
+    "zero_lognormal": ("log_sd",),
     "beta": ("log_nu",),
     "student_t": ("log_scale", "log_df"),
     "gamma": ("log_shape",),
@@ -397,6 +400,8 @@ def test_draws_are_in_support_and_differ_between_cells(small):
             assert ((low <= y) & (y <= high)).all()
         elif column.kind == "zero_one_beta":
             assert ((y >= 0) & (y <= 1)).all()
+        elif column.kind == "zero_lognormal":
+            assert (y >= 0).all()
         elif likelihood_of(column.kind).continuous:
             assert len(np.unique(y)) == N
         else:

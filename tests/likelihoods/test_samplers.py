@@ -129,6 +129,14 @@ def test_zero_one_beta(f):
     assert stats.kstest(inside, stats.beta(nu * mu, nu * (1 - mu)).cdf).pvalue > P_VALUE
 
 
+@pytest.mark.parametrize("f", [-1.0, 1.5])
+def test_zero_lognormal(f):
+    got = draws("zero_lognormal", {"log_sd": -0.5}, [0.0, 0.0], [f, 0.4])
+    assert chi_square(np.array([(got == 0).sum()]), np.array([special.expit(-f)])) > P_VALUE
+    sd = np.sqrt(FLOOR**2 + np.exp(-1.0))
+    assert stats.kstest(got[got > 0], stats.lognorm(sd, scale=np.exp(0.4)).cdf).pvalue > P_VALUE
+
+
 @pytest.mark.parametrize(("log_r", "f"), [(-0.5, 1.0), (1.5, 2.0)])
 def test_negative_binomial(log_r, f):
     law = stats.nbinom(np.exp(log_r), special.expit(log_r - f))

@@ -28,6 +28,8 @@ from plurigp.types import DataError
 
 MOST_LEVELS = 50  # more than this many levels are not one categorical column unless declared so
 SMALL_COUNT = 50
+MANY_ZEROS = 0.05  # share of the cells
+LONG_TAIL = 3.0  # skewness
 OVERDISPERSED = 3.0  # times a Poisson's variance: more than a map usually explains, and the Poisson is a limit of it
 ID_ROWS = 20  # an unbroken rise of whole numbers is an id only in tables of at least this many rows
 
@@ -204,6 +206,8 @@ def _guess_numbers(name: str, numbers: np.ndarray, n_values: int, n_rows: int) -
                 spread = f"with {times:.0f} times the variance of a Poisson"
                 return "negative_binomial", f"whole numbers, {some}, {like}, {spread}"
             return "poisson", f"whole numbers, {some}, {like}{codes}"
+        if _is_zero_lognormal(numbers, low) and not codes:
+            return "zero_lognormal", f"whole numbers with many zeros and a long right tail, {some}"
         if _is_lognormal(numbers, low) and not codes:
             return "lognormal", f"positive whole numbers with a long right tail, {some}"
         return "gaussian", f"whole numbers, {some}{codes or _tail(numbers, low)}"
@@ -211,6 +215,8 @@ def _guess_numbers(name: str, numbers: np.ndarray, n_values: int, n_rows: int) -
         return "beta", f"numbers between 0 and 1, {some}"
     hint = "; if they are percent, declare it beta with bounds = [0, 100]"
     percent = hint if _PERCENT_NAME.search(name) and low >= 0 and high <= 100 else ""
+    if _is_zero_lognormal(numbers, low) and not percent:
+        return "zero_lognormal", f"numbers with many zeros and a long right tail, {some}"
     if _is_lognormal(numbers, low) and not percent:
         return "lognormal", f"positive numbers with a long right tail, {some}"
     return "gaussian", f"numbers, {some}{percent or _tail(numbers, low)}"
@@ -257,10 +263,17 @@ def _is_lognormal(numbers: np.ndarray, low: float) -> bool:
     return low > 0 and len(numbers) >= 20 and _skew(numbers) > 1.5 and abs(_skew(np.log(numbers))) < _skew(numbers) / 2
 
 
+def _is_zero_lognormal(numbers: np.ndarray, low: float) -> bool:
+    """Zeros that are not just the smallest of many values, and a tail that a gaussian has not."""
+    n_zeros = int((numbers == 0).sum())
+    many = n_zeros >= MANY_ZEROS * len(numbers) and len(numbers) - n_zeros >= 20
+    return low == 0 and many and _skew(numbers) > LONG_TAIL
+
+
 def _tail(numbers: np.ndarray, low: float) -> str:
     """A word about a long right tail that has zeros in it, which a gaussian fits badly and a lognormal cannot."""
     return (
         "; strongly skewed to the right with zeros, so a gaussian fits it badly"
-        if low == 0 and _skew(numbers) > 3
+        if low == 0 and _skew(numbers) > LONG_TAIL
         else ""
     )

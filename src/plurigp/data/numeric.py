@@ -97,6 +97,31 @@ def in_units(column: Column, numbers: np.ndarray, units: Units) -> np.ndarray:
     return np.clip(numbers / units.scale, 1e-30, 1e30)
 
 
+def read_amounts(column: Column, cells: Cells, trials: Cells | None) -> np.ndarray:
+    """Numbers from zero up."""
+    numbers = as_numbers(cells, column.name)
+    if (numbers < 0).any():
+        row = int(np.argmax(numbers < 0))
+        raise DataError(
+            f"{at(column.name, row)}: the value is below zero, which {column.kind} does not allow; "
+            'correct it, make it a gap, or declare the column "gaussian".'
+        )
+    return numbers[:, None]
+
+
+def positive_units(column: Column, numbers: np.ndarray) -> Units:
+    """The geometric mean of what is above zero."""
+    above = numbers[numbers > 0]
+    return geometric_units(column, above) if len(above) else Units()
+
+
+def amounts_in_units(column: Column, numbers: np.ndarray, units: Units) -> np.ndarray:
+    """Zeros as they are, other amounts in units, each with the log unit that its density loses."""
+    there = numbers > 0
+    amounts = np.where(there, in_units(column, np.where(there, numbers, units.scale), units), 0.0 * numbers)
+    return np.concatenate([amounts, there * np.log(units.scale)], axis=1)
+
+
 # -- counts ------------------------------------------------------------------------------------------------------------
 
 

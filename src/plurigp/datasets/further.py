@@ -1,7 +1,7 @@
 """How the kinds with tails, limits, order or extra zeros are simulated; as in `families.py`, apart from the model."""
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import expit, ndtr
 
 from plurigp.datasets.plans import EDGE, Family, Plan
 
@@ -15,6 +15,11 @@ def _plan_student_t(rng: np.random.Generator, name: str, n_levels: int, trials: 
 
 def _plan_lognormal(rng: np.random.Generator, name: str, n_levels: int, trials: int) -> Plan:
     return Plan(name, "lognormal", rng.normal(1, 1, 1), np.array([1.0]), {"sd": float(rng.uniform(0.2, 0.4))})
+
+
+def _plan_zero_lognormal(rng: np.random.Generator, name: str, n_levels: int, trials: int) -> Plan:
+    theta = {"sd": float(rng.uniform(0.2, 0.4))}
+    return Plan(name, "zero_lognormal", np.array([rng.normal(0.5, 0.3), rng.normal(1, 1)]), np.array([2.0, 1.0]), theta)
 
 
 def _plan_gamma(rng: np.random.Generator, name: str, n_levels: int, trials: int) -> Plan:
@@ -81,6 +86,10 @@ def _sample_ordinal(rng: np.random.Generator, f: np.ndarray, plan: Plan) -> np.n
     return 1 + (rng.normal(f[:, :1], 1.0) > cuts).sum(axis=1)
 
 
+def _sample_zero_lognormal(rng: np.random.Generator, f: np.ndarray, plan: Plan) -> np.ndarray:
+    return (rng.random(len(f)) < expit(f[:, 0])) * rng.lognormal(f[:, 1], plan.theta["sd"])
+
+
 def _sample_zero_one_beta(rng: np.random.Generator, f: np.ndarray, plan: Plan) -> np.ndarray:
     nu, noisy, low = plan.theta["nu"], rng.normal(f[:, 0], 1.0), plan.theta["low_cut"]
     inside = np.clip(rng.beta(nu * ndtr(f[:, 0]), nu * ndtr(-f[:, 0])), EDGE, 1 - EDGE)
@@ -115,6 +124,7 @@ def _sample_weibull(rng: np.random.Generator, f: np.ndarray, plan: Plan) -> np.n
 FURTHER = {
     "student_t": Family(_plan_student_t, _sample_student_t, "float64"),
     "lognormal": Family(_plan_lognormal, _sample_lognormal, "float64"),
+    "zero_lognormal": Family(_plan_zero_lognormal, _sample_zero_lognormal, "float64"),
     "gamma": Family(_plan_gamma, _sample_gamma, "float64"),
     "negative_binomial": Family(_plan_negative_binomial, _sample_negative_binomial, "Int64"),
     "zero_inflated_poisson": Family(_plan_zero_inflated, _sample_zero_inflated, "Int64"),

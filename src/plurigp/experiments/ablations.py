@@ -34,8 +34,8 @@ class Sizes:
 
     n_per_digit: int = 400
     n_rows: int = 1400
-    n_splits: int = 10
-    n_adam_splits: int = 3
+    n_splits: int = 6
+    n_adam_splits: int = 1
     max_epochs: int = 200
     adam_epochs: int = 1000
     weights: tuple[int, ...] = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10)

@@ -19,6 +19,7 @@ from plurigp.likelihoods.ordinal import ordinal
 from plurigp.likelihoods.poisson import poisson
 from plurigp.likelihoods.student_t import student_t
 from plurigp.likelihoods.weibull import weibull
+from plurigp.likelihoods.zero_lognormal import zero_lognormal
 from plurigp.likelihoods.zero_one_beta import zero_one_beta
 from plurigp.types import DataError
 
@@ -27,6 +28,7 @@ _FAMILIES = (
     gaussian_hetero,
     student_t,
     lognormal,
+    zero_lognormal,
     gamma,
     censored_gaussian,
     censored_lognormal,
