@@ -1,13 +1,13 @@
 """Tables with some observed cells hidden, as a frame for plurigp and as numbers and codes for the peers."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from plurigp.data import Schema
+from plurigp.data import Schema, infer_schema
 from plurigp.datasets import load_support
 from plurigp.heldout import hide_cells
 
@@ -22,7 +22,7 @@ class Hidden:
     name: str
     frame: pd.DataFrame
     shown: pd.DataFrame
-    schema: Schema | None = None
+    schema: Schema
 
     @cached_property
     def kinds(self) -> list[str]:
@@ -81,7 +81,12 @@ def read_hidden(table: str, rate: int, draw: int) -> Hidden:
     places = pd.read_csv(folder / f"Missing{rate}_{draw}.csv", header=None).to_numpy() - 1
     hidden[places[:, 0], places[:, 1]] = True
     shown = pd.DataFrame({name: frame[name].mask(hidden[:, d]) for d, name in enumerate(frame)})
-    return Hidden(folder.name, frame, shown)
+    return Hidden(folder.name, frame, shown, _no_proportions(infer_schema(shown, None)))
+
+
+def _no_proportions(schema: Schema) -> Schema:
+    """As inferred, but the format has no proportions: numbers that happen to lie below one may well exceed it."""
+    return Schema(tuple(replace(c, kind="gaussian", reason="") if c.kind == "beta" else c for c in schema))
 
 
 def _coded(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
