@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from plurigp import PluriGP, infer_schema
-from plurigp.heldout import by, cell_scores, hide_cells
+from plurigp.heldout import by, cell_scores, density_scores, hide_cells, reconstruction_scores
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +51,19 @@ def test_scores_list_the_hidden_cells_once(frame):
     mean, sd = shown["lab"].mean(), shown["lab"].std(ddof=0)
     expected = -0.5 * np.log(2 * np.pi * sd**2) - 0.5 * ((frame["lab"].iloc[lab["row"]] - mean) / sd) ** 2
     np.testing.assert_allclose(lab["marginal"], expected, atol=0.05)
+
+
+def test_the_other_scores_have_their_marginals_too(frame):
+    """What every cell of a row adds up to is the row's; a reconstruction is at most the log of the mean it is of."""
+    model = PluriGP(1, n_inducing=8, max_epochs=60, batch_size=40, random_state=0).fit(frame)
+    cells, rows = reconstruction_scores(model, frame), density_scores(model, frame)
+    assert len(cells) == frame[["lab", "other", "sick"]].notna().to_numpy().sum()
+    assert rows["row"].tolist() == list(range(len(frame)))
+    np.testing.assert_allclose(cells.groupby("row")["marginal"].sum(), rows["marginal"])
+    np.testing.assert_allclose(rows["model"], model.score_samples(frame))
+    assert (by(cells, "kind")["gain"] > 0).all()
+    assert by(cells, "row")["cells"].tolist() == frame[["lab", "other", "sick"]].notna().sum(axis=1).tolist()
+    assert rows["model"].mean() < cells.groupby("row")["model"].sum().mean()  # which pays nothing for x
 
 
 def test_means_and_errors_by_kind():

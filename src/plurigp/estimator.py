@@ -37,6 +37,7 @@ from plurigp.predict import (
     log_density,
     make_predictor,
     positions,
+    reconstruction,
     values_at,
 )
 from plurigp.progress import ProgressLine
@@ -325,6 +326,13 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         cells = cell_log_density(self._ready(), shown, complete) - self.coder_.log_units
         cells[shown.seen] = np.nan
         return pd.DataFrame(cells, columns=[c.name for c in self.schema_.used], index=shown.index)
+
+    def score_reconstruction(self, X: Any) -> pd.DataFrame:
+        """E log p of every observed cell under its own row's q(x), NaN at gaps, own units: the paper's score, which
+        shows the encoder what is scored."""
+        _, table = self._table(X)
+        cells = reconstruction(self._ready(), table) - self.coder_.log_units
+        return pd.DataFrame(cells, columns=[c.name for c in self.schema_.used], index=table.index)
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> pd.DataFrame:
         """New rows drawn from the model, x ~ N(0, I), in the columns' own units and levels."""

@@ -1,4 +1,5 @@
-"""The honest test: hide observed cells, predict them from the rest of their rows, compare with the marginals."""
+"""Three scores beside the marginals': hidden cells predicted from the rest of their rows, which is the honest test; the
+density of whole rows; and the reconstruction of cells that the encoder has read."""
 
 from typing import TYPE_CHECKING
 
@@ -23,11 +24,29 @@ def hide_cells(frame: pd.DataFrame, schema: Schema, share: float, seed: int) -> 
 
 def cell_scores(model: "PluriGP", shown: pd.DataFrame, truth: pd.DataFrame) -> pd.DataFrame:
     """One line per hidden cell: its column, kind, log density under the model and under the marginal, own units."""
-    cells = model.score_cells(shown, truth)
+    return _lines(model, model.score_cells(shown, truth), _marginal(model, shown, truth))
+
+
+def reconstruction_scores(model: "PluriGP", table: pd.DataFrame) -> pd.DataFrame:
+    """The same for every observed cell, each shown to the encoder before it is scored."""
+    return _lines(model, model.score_reconstruction(table), _marginal(model, table, table))
+
+
+def density_scores(model: "PluriGP", table: pd.DataFrame) -> pd.DataFrame:
+    """One line per row: log density of its observed cells under the model, a lower bound, and under the marginals."""
+    marginal = np.nansum(_marginal(model, table, table), axis=1)
+    return pd.DataFrame({"row": np.arange(len(marginal)), "model": model.score_samples(table), "marginal": marginal})
+
+
+def _marginal(model: "PluriGP", shown: pd.DataFrame, scored: pd.DataFrame) -> np.ndarray:
+    """[N D], own units."""
     coder = model.coder_
-    marginal = marginal_log_density(coder.table(shown), coder.table(truth)) - coder.log_units
+    return marginal_log_density(coder.table(shown), coder.table(scored)) - coder.log_units
+
+
+def _lines(model: "PluriGP", cells: pd.DataFrame, marginal: np.ndarray) -> pd.DataFrame:
     rows, columns = np.nonzero(cells.notna().to_numpy())
-    used = coder.schema.used
+    used = model.schema_.used
     return pd.DataFrame(
         {
             "row": rows,
@@ -40,7 +59,7 @@ def cell_scores(model: "PluriGP", shown: pd.DataFrame, truth: pd.DataFrame) -> p
 
 
 def by(scores: pd.DataFrame, what: str) -> pd.DataFrame:
-    """Nats per hidden cell by "kind" or "column": model, marginal, gain and the gain's standard error."""
+    """Nats per line by "kind", "column" or "row": model, marginal, gain and the gain's standard error."""
     gain = (scores["model"] - scores["marginal"]).groupby(scores[what])
     table = scores.groupby(what)[["model", "marginal"]].mean()
     table.insert(0, "cells", gain.size())

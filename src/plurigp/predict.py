@@ -186,6 +186,17 @@ def _densities(p: Predictor, values: Array, seen: Array, qx: LatentNormal, noise
     return jax.nn.logsumexp(rows + proposals.log_ratio, axis=0) - np.log(len(noise))
 
 
+@jax.jit
+def _reconstructed(p: Predictor, values: Array, seen: Array, qx: LatentNormal, noise: Array) -> Float[Array, "B D"]:
+    """E over q(x) and q(f|x) of log p(y_d|f), zero at gaps."""
+
+    def one_draw(z: Array) -> Array:
+        f = moments(p.model.gp, p.q, features(p.model.gp, qx.at(z[None, None])[0]))
+        return jnp.concatenate(blocks.expected_log_probs(p.layout, p.model.thetas, values, seen, *f, p.rules), 1)
+
+    return jax.lax.map(one_draw, noise).mean(0)
+
+
 def log_weights(log_ratio: Float[Array, "S B"], rows: Float[Array, "S B"]) -> Float[Array, "S B"]:
     """Each draw's share in p(x | observed cells), by importance: p(x) Π_d p(y_d|x) / r(x), normalised."""
     return jax.nn.log_softmax(log_ratio + rows, axis=0)
@@ -280,6 +291,12 @@ def values_at(predictor: Predictor, table: Table, x: np.ndarray) -> np.ndarray:
 def log_density(predictor: Predictor, table: Table, n_draws: int = 32) -> np.ndarray:
     """The importance-weighted lower bound on log p(observed cells) of every row [N], in coded units."""
     return _answers(predictor, table, _densities, n_draws)
+
+
+def reconstruction(predictor: Predictor, table: Table, n_draws: int = 32) -> np.ndarray:
+    """E log p of every observed cell [N D], NaN at gaps, coded units: the encoder has read what is scored."""
+    cells = _schema_order(predictor.layout, _answers(predictor, table, _reconstructed, n_draws))
+    return np.where(table.seen, cells, np.nan)
 
 
 def cell_log_density(predictor: Predictor, shown: Table, complete: Table, n_draws: int = 32) -> np.ndarray:
