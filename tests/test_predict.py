@@ -217,6 +217,15 @@ def _row_bounds(predictor: predict.Predictor, table: Table, q: LatentNormal) -> 
         return np.asarray(bounds(q))
 
 
+def test_reconstruction_is_the_bound_without_its_penalty(plane, table):
+    q = predict.latent(plane, table)
+    with jax.enable_x64(True):
+        expected = _row_bounds(plane, table, q) + np.asarray(kl_x(q))
+    cells = predict.reconstruction(plane, table, predict.REFINE_DRAWS)
+    np.testing.assert_array_equal(np.isnan(cells), ~table.seen)
+    np.testing.assert_allclose(np.nansum(cells, axis=1), expected, rtol=1e-9, atol=1e-9)
+
+
 def test_refining_raises_the_bound_of_every_row(plane, table):
     before = _row_bounds(plane, table, predict.latent(plane, table))
     after = _row_bounds(plane, table, predict.latent(replace(plane, refined=True), table))
