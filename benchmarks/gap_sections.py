@@ -1,7 +1,12 @@
 """The sections of docs/results.md about gaps: imputation, calibration, pooling, encoders, latency."""
 
+from pathlib import Path
+
 import numpy as np
 
+from plurigp.experiments.lines import line_chart
+
+FIGURES = Path(__file__).parent.parent / "docs" / "figures"
 NOMINAL = ("50%", "80%", "90%")
 
 
@@ -20,7 +25,24 @@ def imputation(result):
         *_means(cases, dense, "nats", 3, "marginal_nats"),
     ]
     cells = ((*case, _pooled([draw["plurigp"]["coverage"] for draw in draws])) for case, draws in cases.items())
-    return [*lines, "", *_coverage(cells)]
+    return [*lines, "", *_pictures(result["tables"], methods), "", *_coverage(cells)]
+
+
+def _pictures(tables, methods):
+    """Error by rate, a line per method, for every table that was run at several rates."""
+    pictures = []
+    for table, rates in tables.items():
+        series = {}
+        for method in methods:
+            found = {int(r): [d[method]["error"] for d in draws.values() if method in d] for r, draws in rates.items()}
+            known = sorted(rate for rate, errors in found.items() if errors)
+            if len(known) > 1:
+                series[method] = (known, [float(np.mean(found[rate])) for rate in known])
+        if series:
+            path = FIGURES / f"imputation_{table}.svg"
+            line_chart(path, f"Imputation: {table}", "% hidden", "error", series, False, False)
+            pictures.append(f"![error on hidden cells of {table}](figures/{path.name})")
+    return pictures
 
 
 def _means(cases, methods, what, digits, marginal=None):
