@@ -207,10 +207,7 @@ def sampling_claim(results: Results) -> Claim:
         ("ablations-sampling-traces.svg", "Bound"),
     )
     says = "Quadrature is twice as fast as sampling, with a comparable score."
-    why = (
-        "Both are scored by exact quadrature. A likely reason, not tested apart: the noise of sampling keeps q(x) wider "
-        "in training, which the reconstruction, of cells that the encoder has read, rewards more than other scores do."
-    )
+    why = "Both are scored by exact quadrature; why the reconstruction alone differs was not tested."
     return Claim("Quadrature against sampling", says, findings, why, figures)
 
 
