@@ -24,7 +24,7 @@ class Sizes:
 
     n_per_digit: int = 400
     n_epochs: int = 1000
-    n_repeats: int = 3
+    n_repeats: int = 1
 
 
 QUICK = Sizes(n_per_digit=60, n_epochs=30, n_repeats=1)
