@@ -20,8 +20,8 @@ def imputation(result):
     dense = [m for m in methods if any("nats" in draw.get(m, {}) for draws in cases.values() for draw in draws)]
     lines = [
         (
-            "Error on hidden cells, mean over columns and over the draws that a method was run on (plurigp on all that are "
-            "counted, others at least on the first; the script says how); one setting for all tables.\n"
+            "Error on hidden cells, mean over columns and over the draws that a method was run on (plurigp on all "
+            "that are counted, others at least on the first; the script says how); one setting for all tables.\n"
         ),
         *_means(cases, methods, "error", 4),
         "\nNats per hidden cell, of the methods that have a density and of each column's marginal.\n",
