@@ -13,6 +13,7 @@ from plurigp.heldout import hide_cells
 
 SETTINGS = {"n_components": 10, "kernel": "linear+rbf", "random_state": 0}  # for every table
 SUPPORT = "support"
+COUNTS = ("poisson", "negative_binomial", "zero_inflated_poisson", "binomial")
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +97,7 @@ def _coded(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
         if column.levels:
             levels = pd.CategoricalDtype(list(column.levels), ordered=column.kind == "ordinal")
             out[column.name] = frame[column.name].astype(levels)
-        elif column.kind in ("poisson", "negbinomial"):
+        elif column.kind in COUNTS:
             out[column.name] = frame[column.name].astype("Int64")
     return out[[column.name for column in schema.used]]
 

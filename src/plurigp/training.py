@@ -39,11 +39,11 @@ WINDOW = 10  # epochs over which the bound is smoothed, at least, before a plate
 WINDOW_SHARE = 0.25  # of all epochs so far, if that is more
 COOLING = 0.2  # share of the epochs spent letting both step sizes fall to COOLED of their value
 COOLED = 0.03
+MOST_EPOCHS, MOST_STEPS, LEAST_EPOCHS = 600, 12_000, 20  # a long table has learned in fewer passes
 CALMEST = 1e-3  # how far step sizes are cut when epochs fail, before training gives up
 FINAL_DRAWS = 4  # draws of x per row for the final bound, where the table has at most
 FINAL_ROWS = 5_000  # so many rows; a longer one needs fewer for the same precision
 REFRESH = 8  # so many steps share one factorisation of q(v)
-MOST_EPOCHS, MOST_STEPS, LEAST_EPOCHS = 600, 12_000, 20  # a long table has learned in fewer passes
 EAGER = 100  # the first steps, as long as they are cautious, have one each: Λ grows fast
 
 

@@ -118,7 +118,7 @@ def positive_units(column: Column, numbers: np.ndarray) -> Units:
 def amounts_in_units(column: Column, numbers: np.ndarray, units: Units) -> np.ndarray:
     """Zeros as they are, other amounts in units, each with the log unit that its density loses."""
     there = numbers > 0
-    amounts = np.where(there, in_units(column, np.where(there, numbers, units.scale), units), 0.0 * numbers)
+    amounts = np.where(there, in_units(column, numbers, units), numbers)  # a gap stays NaN
     return np.concatenate([amounts, there * np.log(units.scale)], axis=1)
 
 

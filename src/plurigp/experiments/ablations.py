@@ -14,7 +14,7 @@ from plurigp.datasets import digits, simulate_cohort
 from plurigp.experiments.charts import violin_chart
 from plurigp.experiments.families import declare, declare_halved, with_kinds
 from plurigp.experiments.lines import bound_chart, line_chart
-from plurigp.experiments.panel import Data, Fit, halves, held_out
+from plurigp.experiments.panel import PAPER_NODES, Data, Fit, halves, held_out
 from plurigp.experiments.runs import Runs, Work
 from plurigp.experiments.scores import exact_judge, score
 from plurigp.experiments.simulated import pixel_noise
@@ -24,7 +24,6 @@ from plurigp.study.mixture import memberships
 
 NAME = "ablations"
 HALVED = ("bernoulli", "beta")  # the families that need quadrature
-PAPER_NODES = 3
 MOST_POINTS = 120  # of a trace
 
 

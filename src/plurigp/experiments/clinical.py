@@ -27,7 +27,7 @@ TIME, EVENT = "follow_up_days", "died"
 
 @dataclass(frozen=True)
 class Sizes:
-    """How large the experiment is; the defaults are the paper's, and ours where it has none."""
+    """How large the experiment is: refits, permutations and hold-out as in the paper, fewer splits than its 30."""
 
     n_rows: int = 1400
     grid: tuple[int, ...] = (2, 4, 6, 10)

@@ -42,6 +42,9 @@ class Data:
         return sum(column.kind == "bernoulli" for column in self.schema.used)
 
 
+PAPER_NODES = 3
+
+
 @dataclass(frozen=True)
 class Fit:
     """What is the same for all fits of a panel."""

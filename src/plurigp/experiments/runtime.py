@@ -7,7 +7,7 @@ from time import perf_counter
 from typing import Any
 
 from plurigp.datasets import digits
-from plurigp.experiments.panel import APPROACHES, Data, Fit, approach_table, halves, held_out
+from plurigp.experiments.panel import APPROACHES, PAPER_NODES, Data, Fit, approach_table, halves, held_out
 from plurigp.experiments.runs import Runs
 from plurigp.experiments.scores import mass_judge, score
 from plurigp.experiments.simulated import pixel_noise
@@ -16,7 +16,6 @@ from plurigp.study.pool import available_cores
 NAME = "runtime"
 PAPER_HOURS = {1: 1.3, 2: 1.35, 3: 1.5}  # on an Intel Xeon E5, per repetition of 1,000 epochs
 Q = 6
-PAPER_NODES = 3
 
 
 @dataclass(frozen=True)

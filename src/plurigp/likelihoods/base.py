@@ -68,6 +68,11 @@ def one_function(column: Column) -> int:
     return 1
 
 
+def two_functions(column: Column) -> int:
+    """A mean and a spread, or whether there is any and how much."""
+    return 2
+
+
 def expected_log_prob(
     likelihood: Likelihood,
     theta: Theta,

@@ -7,7 +7,17 @@ from scipy.special import ndtri
 
 from plurigp.arrays import Array, Scalar
 from plurigp.data import Column
-from plurigp.likelihoods.base import Cells, Likelihood, Start, Theta, bounded_exp, first, one_function, safe_exp
+from plurigp.likelihoods.base import (
+    Cells,
+    Likelihood,
+    Start,
+    Theta,
+    bounded_exp,
+    first,
+    one_function,
+    safe_exp,
+    two_functions,
+)
 from plurigp.likelihoods.rules import Rule, log_expect
 
 LOG_2PI = float(np.log(2 * np.pi))
@@ -129,10 +139,6 @@ def _hetero_start(y: np.ndarray, column: Column) -> Start:
     return Start(np.array([0.0, 0.5 * np.log(max(float(np.var(y[:, 0])), 1e-4))]), {})
 
 
-def _two_functions(column: Column) -> int:
-    return 2
-
-
 gaussian_hetero = Likelihood(
     kind="gaussian_hetero",
     log_prob=_hetero_log_prob,
@@ -141,7 +147,7 @@ gaussian_hetero = Likelihood(
     sample=_hetero_sample,
     start=_hetero_start,
     features=_features,
-    n_functions=_two_functions,
+    n_functions=two_functions,
     sd=_hetero_sd,
     quantile=_hetero_quantile,
     expected_log_prob=_hetero_expected,

@@ -18,6 +18,7 @@ from plurigp.likelihoods.base import (
     first,
     predictive_log_prob,
     predictive_mean,
+    two_functions,
 )
 from plurigp.likelihoods.bernoulli import bernoulli
 from plurigp.likelihoods.gaussian import noise_sd
@@ -95,10 +96,6 @@ def _features(y: Float[Array, " W"], width: int) -> Float[Array, " E"]:
     return jnp.concatenate([there, jnp.log(amount)])
 
 
-def _two_functions(column: Column) -> int:
-    return 2
-
-
 zero_lognormal = Likelihood(
     kind="zero_lognormal",
     log_prob=_log_prob,
@@ -107,7 +104,7 @@ zero_lognormal = Likelihood(
     sample=_sample,
     start=_start,
     features=_features,
-    n_functions=_two_functions,
+    n_functions=two_functions,
     sd=_sd,
     quantile=_quantile,
     expected_log_prob=_expected,
