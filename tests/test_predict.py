@@ -192,8 +192,7 @@ def test_chunk_sizes_do_not_matter(plane, table, monkeypatch):
         return q.mean, q.sd, predict.fill_values(plane, table), predict.log_density(plane, table)
 
     usual = answers()
-    monkeypatch.setattr(predict, "SMALL", 3)
-    monkeypatch.setattr(predict, "LARGE", 7)
+    monkeypatch.setattr(predict, "CHUNKS", (3, 7))
     for one, other in zip(usual, answers(), strict=True):
         np.testing.assert_allclose(one, other, atol=1e-9)
 

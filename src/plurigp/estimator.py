@@ -233,6 +233,8 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             validate_data(self, pd.DataFrame(columns=rows.columns), reset=True, skip_check_array=True)
             return rows
         frame = read_table(X) if is_parquet(X) else to_frame(X)
+        if not reset and frame.columns.tolist() == list(getattr(self, "feature_names_in_", ())):
+            return frame
         X = frame if is_parquet(X) else X
         is_frame = isinstance(X, Mapping) or (isinstance(X, list | tuple) and isinstance(X[0], Mapping))
         validate_data(self, frame if is_frame else X, reset=reset, skip_check_array=True)
@@ -245,7 +247,8 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def transform(self, X: Any, return_std: bool = False) -> Any:
         """Latent means [N Q]; with return_std also their sd. A row's answer does not depend on the other rows."""
-        mean, sd = positions(self._ready(), self._table(X)[1])
+        _, table = self._table(X)
+        mean, sd = positions(self._ready(), table)
         return (mean, sd) if return_std else mean
 
     def inverse_transform(self, X: Any) -> pd.DataFrame:
@@ -341,8 +344,8 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return self.coder_.frame(draw_rows(self._ready(), self._empty(n_samples), _seed(random_state)))
 
     def _ready(self) -> Predictor:
-        check_is_fitted(self)
-        return replace(self._predictor, refined=bool(self.refine))
+        made, refined = self._predictor, bool(self.refine)
+        return made if made.refined == refined else replace(made, refined=refined)
 
     def _empty(self, n_rows: int) -> Table:
         names = [c.name for c in self.schema_.columns]

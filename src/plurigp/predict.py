@@ -22,7 +22,7 @@ from plurigp.likelihoods.blocks import Layout
 from plurigp.likelihoods.rules import Rule
 from plurigp.model import Model, encode
 
-SMALL, LARGE = 16, 512  # chunk sizes: two compilations serve one row and a million
+CHUNKS = (1, 16, 512)  # rows: three compilations serve one row and a million
 N_PROPOSALS = 64  # draws of x among which a row's own are chosen
 PRIOR_DRAWS = 4  # of the draws of x behind a density, so many come from the prior
 REFINE_STEPS, REFINE_RATE, REFINE_DRAWS = 100, 0.1, 4
@@ -62,11 +62,11 @@ def standard_draws(n_draws: int, n_components: int) -> np.ndarray:
 
 
 def _chunks(layout: Layout, table: Table) -> Iterator[tuple[int, np.ndarray, np.ndarray, np.ndarray]]:
-    """(number of real rows, row numbers, values, seen) in block order, padded to one of two sizes."""
+    """(number of real rows, row numbers, values, seen) in block order, padded to one of the sizes."""
     values, seen = blocks.arrange(layout, table)
     at = 0
     while at < len(values):
-        size = LARGE if len(values) - at > SMALL else SMALL
+        size = next((size for size in CHUNKS if size >= len(values) - at), CHUNKS[-1])
         n = min(size, len(values) - at)
         fill = np.minimum(np.arange(at, at + size), len(values) - 1)
         yield n, fill, values[fill], seen[fill]
@@ -112,11 +112,12 @@ def latent(predictor: Predictor, table: Table) -> LatentNormal:
 def positions(predictor: Predictor, table: Table) -> tuple[Float[np.ndarray, "N Q"], Float[np.ndarray, "N Q"]]:
     """Mean and sd of q(x) of every row, dimension by dimension: what a table of a million rows has room for."""
 
-    def place(values: np.ndarray, seen: np.ndarray) -> tuple[Array, Array]:
-        q = _latent_chunk(predictor, values, seen)
-        return q.mean, q.sd
+    return _over_chunks(predictor, table, lambda values, seen: _mean_and_sd(_latent_chunk(predictor, values, seen)))
 
-    return _over_chunks(predictor, table, place)
+
+@jax.jit
+def _mean_and_sd(q: LatentNormal) -> tuple[Array, Array]:
+    return q.mean, q.sd
 
 
 @jax.jit

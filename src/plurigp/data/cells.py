@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import lru_cache
 from numbers import Real
 from typing import Any
 
@@ -34,8 +35,10 @@ class Cells:
     ordered: bool = False
 
 
-def cells_of(series: pd.Series, name: object = None) -> Cells:
+def cells_of(series: pd.Series | np.ndarray, name: object = None) -> Cells:
     """Reads a column of any dtype; cells that are neither number, text nor truth value are an error."""
+    if isinstance(series, np.ndarray):
+        return _of_objects(series, name)
     name = series.name if name is None else name
     dtype = series.dtype
     if isinstance(dtype, pd.SparseDtype):
@@ -255,13 +258,21 @@ def _number_levels(values: np.ndarray, cells: Cells) -> list[Level]:
 
 
 def _places(values: tuple[Level, ...], levels: tuple[Level, ...]) -> np.ndarray:
-    exact = {(isinstance(level, str), level): place for place, level in enumerate(levels)}
+    exact, shared = _spellings(levels)
+    places = [exact.get((isinstance(v, str), v)) for v in values]
+    places = [shared.get(_shared(v), -1) if p is None else p for p, v in zip(places, values, strict=True)]
+    return np.array(places, dtype=np.float64)
+
+
+@lru_cache(maxsize=10_000)  # a model asks for the same columns with every row it is given
+def _spellings(levels: tuple[Level, ...]) -> tuple[dict[object, int], dict[object, int]]:
+    """The place of every level as it stands, and of what its other spellings share (-1 where two levels share it)."""
+    exact: dict[object, int] = {(isinstance(level, str), level): place for place, level in enumerate(levels)}
     shared: dict[object, int] = {}
     for place, level in enumerate(levels):
         key = _shared(level)
         shared[key] = -1 if key in shared else place
-    places = [exact.get((isinstance(v, str), v), shared.get(_shared(v), -1)) for v in values]
-    return np.array(places, dtype=np.float64)
+    return exact, shared
 
 
 def _shared(level: Level) -> object:

@@ -136,8 +136,8 @@ def geometric_bounded_units(column: Column, bounds: np.ndarray) -> Units:
 
 
 def _with_log_unit(bounds: np.ndarray, coded: np.ndarray, units: Units) -> np.ndarray:
-    exact = bounds[:, 0] == bounds[:, 1]
-    return np.column_stack([coded, np.where(exact, np.log(units.scale), 0.0)])
+    exact = bounds[:, :1] == bounds[:, 1:]
+    return np.concatenate([coded, np.where(exact, np.log(units.scale), 0.0)], axis=1)
 
 
 def standardise_bounds(column: Column, bounds: np.ndarray, units: Units) -> np.ndarray:

@@ -14,7 +14,10 @@ FARTHEST = 1e9  # standard deviations from the mean: a value beyond is a mistake
 
 
 class Units(NamedTuple):
-    """How raw numbers become coded ones: raw = shift + scale * coded, proportions squeezed by `squeeze` cells."""
+    """How raw numbers become coded ones: raw = shift + scale * coded, proportions squeezed by `squeeze` cells.
+
+    Where columns are stacked, shift and scale are arrays [N 1], one of each per cell.
+    """
 
     shift: float = 0.0
     scale: float = 1.0

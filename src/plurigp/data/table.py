@@ -1,12 +1,16 @@
 """Table: coded numbers for the model. Coder: fitted on the training rows, it codes frames and undoes the coding."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import starmap
 
 import numpy as np
 import pandas as pd
 
 from plurigp.data.column import ASIDE, Column
+from plurigp.data.few import FEW, Coded, code_column, code_few
 from plurigp.data.fill import fill_gaps, in_dtype
 from plurigp.data.frames import to_frame, to_rows
 from plurigp.data.kinds import cells_in, kind_of, read_column, settled
@@ -51,15 +55,21 @@ class Coder:
     def table(self, frame: object) -> Table:
         """Checks and codes a frame; further columns are ignored, a missing one is an error."""
         rows = to_rows(frame)
-        values, seen = zip(*self.coded_columns(rows), strict=True)
-        return Table(np.concatenate(values, axis=1), np.stack(seen, axis=1), Schema(self.schema.used), rows.index)
+        coded = list(self.coded_columns(rows))
+        values = np.concatenate([column.values for column in coded], axis=1)
+        return Table(values, np.stack([column.seen for column in coded], axis=1), self._used, rows.index)
 
-    def coded_columns(self, rows: Rows) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Values [N W] and seen [N] of one used column after another."""
-        for d, column in enumerate(self.schema.used):
-            numbers = read_column(column, cells_in(rows, column.name), rows)
-            coded = kind_of(column).code(column, numbers, self._units(d))
-            yield np.where(np.isnan(coded), kind_of(column).stand_in, coded), ~np.isnan(numbers[:, 0])
+    def coded_columns(self, rows: Rows) -> Iterator[Coded]:
+        """One used column after another."""
+        for column, units, stacked in zip(self._used, self._units, self._coded_few(rows), strict=True):
+            yield stacked or code_column(column, read_column(column, cells_in(rows, column.name), rows), units)
+
+    def _coded_few(self, rows: Rows) -> list[Coded | None]:
+        """Of a few rows, the columns that can be coded together."""
+        if isinstance(rows, pd.DataFrame) and len(rows) <= FEW:
+            with suppress(DataError):  # the columns one by one will say which
+                return code_few(self._used.columns, self._units, rows)
+        return [None] * len(self._used)
 
     @property
     def log_units(self) -> np.ndarray:
@@ -121,11 +131,16 @@ class Coder:
             raise DataError("a saved coder must hold shift, scale and squeeze of every used column; save it again.")
         return Coder(schema, *parts)
 
-    def _units(self, d: int) -> Units:
-        return Units(float(self.shift[d]), float(self.scale[d]), float(self.squeeze[d]))
+    @cached_property
+    def _used(self) -> Schema:
+        return Schema(self.schema.used)
+
+    @cached_property
+    def _units(self) -> tuple[Units, ...]:
+        return tuple(starmap(Units, zip(self.shift.tolist(), self.scale.tolist(), self.squeeze.tolist(), strict=True)))
 
     def _undo(self, d: int, column: Column, coded: np.ndarray) -> pd.Series:
-        raw = kind_of(column).decode(np.asarray(coded, dtype=np.float64), self._units(d))
+        raw = kind_of(column).decode(np.asarray(coded, dtype=np.float64), self._units[d])
         if not column.levels:
             return pd.Series(raw, name=column.name)
         gaps = np.isnan(raw)
