@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 from gap_sections import calibration, encoders, imputation, latency, pooling
+from study_sections import killed, planted, size, split
 
 from plurigp.experiments.lines import line_chart
 
@@ -230,6 +231,10 @@ SECTIONS = {
     "pooling": ("Multiple imputation", pooling),
     "encoders": ("Encoders", encoders),
     "latency": ("Placing new rows", latency),
+    "study_planted": ("Planted subtypes", planted),
+    "study_size": ("Subtypes that are not there", size),
+    "study_split": ("Characteristics that are not there", split),
+    "study_killed": ("Studies killed", killed),
 }
 
 if __name__ == "__main__":
@@ -245,7 +250,7 @@ if __name__ == "__main__":
                 "",
                 f"## {title}",
                 "",
-                f"`python benchmarks/{name}.py`",
+                f"`python benchmarks/{name.replace('_', '.py ') if name.startswith('study_') else f'{name}.py'}`",
                 "",
                 *section(json.loads(path.read_text())),
             ]

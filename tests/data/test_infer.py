@@ -146,14 +146,29 @@ def test_percent_by_name_hints_at_bounds(rng):
     assert "bounds" not in guess(rng.uniform(0, 100, N), name="weight").reason
 
 
-def test_a_long_right_tail_is_lognormal_unless_it_holds_zeros(rng):
+def test_a_long_right_tail_is_lognormal_with_or_without_zeros(rng):
     skewed = np.exp(rng.normal(size=N))
     assert guess(skewed).kind == "lognormal"
     assert guess(np.round(100 * np.exp(2 * rng.normal(size=N))) + 1).kind == "lognormal"
-    column = guess(np.append(np.exp(2 * rng.normal(size=N)), 0.0))
-    assert column.kind == "gaussian"
-    assert "skewed" in column.reason
+    column = guess(np.append(np.exp(2 * rng.normal(size=10 * N)), 0.0))
+    assert column.kind == "zero_lognormal"
+    assert "a few of them zero" in column.reason
     assert guess(5 + rng.normal(size=N) / 2).kind == "gaussian"
+    assert guess(np.append(np.abs(2 + rng.normal(size=N)), 0.0)).kind == "gaussian"
+
+
+def test_a_heap_of_zeros_is_no_gaussian(rng):
+    scores = rng.choice([0, 9, 26, 37, 41, 44, 55, 61, 89, 94, 100], N, p=[0.6, *[0.04] * 10])
+    assert guess(scores).kind == "zero_lognormal"
+    assert "of them zero" in guess(scores).reason
+
+
+def test_values_far_out_are_student_t(rng):
+    heavy = rng.standard_t(2.2, size=40 * N)
+    assert guess(heavy).kind == "student_t"
+    assert guess(np.rint(100 * heavy)).kind == "student_t"
+    assert guess(np.where(rng.random(40 * N) < 0.6, 1.5, heavy)).kind == "gaussian"  # a heap, not a tail
+    assert guess(rng.standard_t(20, size=40 * N)).kind == "gaussian"
 
 
 def test_numbers_stored_as_text(rng):

@@ -41,6 +41,13 @@ def test_no_subtypes_in_words(lone):
     assert summary.portraits == []
 
 
+def test_groups_asked_for_where_there_is_no_structure(result):
+    facts = result.facts | {"structured": False, "structure_p": 0.6, "n_robust": 0, "choice": "given"}
+    summary = summarise(replace(result, facts=facts))
+    assert summary.headline == "120 patients, cut into three groups as asked: these data look like one continuous group."
+    assert len(summary.portraits) == 3
+
+
 def test_what_does_not_hold_when_tested_is_not_claimed(result):
     table = result.characteristics.copy()
     table.loc[table["rows"] == "split", "q"] = 0.9

@@ -65,7 +65,9 @@ def verdict(facts: dict[str, Any]) -> str:
     if facts["structured"] is None:
         return f"{n} clusters; without structureless tables (n_references = 0) nothing can be said of their robustness"
     if not facts["structured"]:
-        return f"no structure beyond what {R} structureless tables show as well (p = {facts['structure_p']:.3g})"
+        found = f"no structure beyond what {R} structureless tables show as well (p = {facts['structure_p']:.3g})"
+        described = f"the {n} groups asked for describe the map and are no subtypes"
+        return f"{found}; {described if n > 1 else 'to describe the map by parts all the same, ask for --subtypes 3'}"
     beyond = f"their half maps agree better than those of {R} structureless tables (p = {facts['structure_p']:.3g})"
     return f"{n} subtypes, {facts['n_robust']} of them robust; {beyond}"
 

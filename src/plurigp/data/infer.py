@@ -28,8 +28,9 @@ from plurigp.types import DataError
 
 MOST_LEVELS = 50  # more than this many levels are not one categorical column unless declared so
 SMALL_COUNT = 50
-MANY_ZEROS = 0.05  # share of the cells
+MANY_ZEROS, HEAP_OF_ZEROS = 0.05, 0.3  # shares of the cells
 LONG_TAIL = 3.0  # skewness
+HEAVY = 12.0  # excess kurtosis
 OVERDISPERSED = 3.0  # times a Poisson's variance: more than a map usually explains, and the Poisson is a limit of it
 ID_ROWS = 20  # an unbroken rise of whole numbers is an id only in tables of at least this many rows
 
@@ -207,19 +208,23 @@ def _guess_numbers(name: str, numbers: np.ndarray, n_values: int, n_rows: int) -
                 return "negative_binomial", f"whole numbers, {some}, {like}, {spread}"
             return "poisson", f"whole numbers, {some}, {like}{codes}"
         if _is_zero_lognormal(numbers, low) and not codes:
-            return "zero_lognormal", f"whole numbers with many zeros and a long right tail, {some}"
+            return "zero_lognormal", f"whole numbers, {_zeros(numbers)}, {some}"
         if _is_lognormal(numbers, low) and not codes:
             return "lognormal", f"positive whole numbers with a long right tail, {some}"
-        return "gaussian", f"whole numbers, {some}{codes or _tail(numbers, low)}"
+        if _is_heavy(numbers) and not codes:
+            return "student_t", f"whole numbers, some of them far out, {some}"
+        return "gaussian", f"whole numbers, {some}{codes}"
     if low >= 0 and high <= 1 and n_values >= min(10, len(numbers)) and not _only_small(numbers, low):
         return "beta", f"numbers between 0 and 1, {some}"
     hint = "; if they are percent, declare it beta with bounds = [0, 100]"
     percent = hint if _PERCENT_NAME.search(name) and low >= 0 and high <= 100 else ""
     if _is_zero_lognormal(numbers, low) and not percent:
-        return "zero_lognormal", f"numbers with many zeros and a long right tail, {some}"
+        return "zero_lognormal", f"numbers, {_zeros(numbers)}, {some}"
     if _is_lognormal(numbers, low) and not percent:
         return "lognormal", f"positive numbers with a long right tail, {some}"
-    return "gaussian", f"numbers, {some}{percent or _tail(numbers, low)}"
+    if _is_heavy(numbers) and not percent:
+        return "student_t", f"numbers, some of them far out, {some}"
+    return "gaussian", f"numbers, {some}{percent}"
 
 
 def _only_small(numbers: np.ndarray, low: float) -> bool:
@@ -264,16 +269,24 @@ def _is_lognormal(numbers: np.ndarray, low: float) -> bool:
 
 
 def _is_zero_lognormal(numbers: np.ndarray, low: float) -> bool:
-    """Zeros that are not just the smallest of many values, and a tail that a gaussian has not."""
-    n_zeros = int((numbers == 0).sum())
-    many = n_zeros >= MANY_ZEROS * len(numbers) and len(numbers) - n_zeros >= 20
-    return low == 0 and many and _skew(numbers) > LONG_TAIL
+    """Zeros below a long tail, or a heap of them: no gaussian has either, and a lognormal has no zero."""
+    above = numbers[numbers > 0]
+    if low != 0 or len(above) < 20:
+        return False
+    zeros = 1 - len(above) / len(numbers)
+    tailed = _is_lognormal(above, float(above.min())) or (zeros >= MANY_ZEROS and _skew(numbers) > LONG_TAIL)
+    return tailed or zeros >= HEAP_OF_ZEROS
 
 
-def _tail(numbers: np.ndarray, low: float) -> str:
-    """A word about a long right tail that has zeros in it, which a gaussian fits badly and a lognormal cannot."""
-    return (
-        "; strongly skewed to the right with zeros, so a gaussian fits it badly"
-        if low == 0 and _skew(numbers) > LONG_TAIL
-        else ""
-    )
+def _zeros(numbers: np.ndarray) -> str:
+    share = (numbers == 0).mean()
+    return f"{'a few' if share < 0.01 else f'{share:.0%}'} of them zero and the others with a long right tail"
+
+
+def _is_heavy(numbers: np.ndarray) -> bool:
+    """Values far out, though not all heaped on one: under a gaussian a single one would outweigh many others."""
+    if len(numbers) < 20:
+        return False
+    scaled = (numbers - numbers.mean()) / (numbers.std() or 1.0)
+    heaped = np.unique(numbers, return_counts=True)[1].max() >= HEAP_OF_ZEROS * len(numbers)
+    return bool((scaled**4).mean() - 3 > HEAVY) and not heaped

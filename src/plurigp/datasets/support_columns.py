@@ -7,8 +7,10 @@ values or repeats one, so it would count them twice; "outcome" happened later an
 from dataclasses import dataclass
 
 SKEWED = "positive with a long right tail"
-SKEWED_WITH_ZEROS = "a long right tail, but with zeros, so gaussian: read its score with care"
+SKEWED_WITH_ZEROS = "a few zeros, the others with a long right tail"
+FAR_OUT = "a number on a continuous scale, some of them far out"
 REAL = "a number on a continuous scale"
+KINDS = {SKEWED: "lognormal", SKEWED_WITH_ZEROS: "zero_lognormal", FAR_OUT: "student_t", REAL: "gaussian"}
 
 
 @dataclass(frozen=True)
@@ -28,8 +30,7 @@ class Field:
 
 
 def _real(name: str, source: str, unit: str, meaning: str, reason: str = REAL) -> Field:
-    kind = "lognormal" if reason is SKEWED else "gaussian"
-    return Field(name, source, "baseline", "float64", unit, meaning, kind, reason)
+    return Field(name, source, "baseline", "float64", unit, meaning, KINDS[reason], reason)
 
 
 def _binary(name: str, source: str, meaning: str, levels: tuple[str, str] = ("no", "yes")) -> Field:
@@ -110,7 +111,7 @@ BASELINE = (
     _real("heart_rate", "hrt", "1/min", "heart rate, day 3"),
     _real("respiratory_rate", "resp", "1/min", "respiratory rate, day 3"),
     _real("temperature", "temp", "°C", "body temperature, day 3"),
-    _real("white_blood_cells", "wblc", "1000/µL", "white blood cell count, day 3", SKEWED_WITH_ZEROS),
+    _real("white_blood_cells", "wblc", "1000/µL", "white blood cell count, day 3", FAR_OUT),
     _real("oxygenation", "pafi", "mmHg", "PaO2 / FiO2 (inspired share from 0 to 1), day 3"),
     _real("arterial_ph", "ph", "pH", "arterial pH, day 3"),
     _real("albumin", "alb", "g/dL", "serum albumin, day 3", SKEWED),
@@ -119,7 +120,7 @@ BASELINE = (
     _real("sodium", "sod", "mEq/L", "serum sodium, day 3"),
     _real("glucose", "glucose", "mg/dL", "serum glucose, day 3", SKEWED_WITH_ZEROS),
     _real("urea_nitrogen", "bun", "mg/dL", "blood urea nitrogen, day 3", SKEWED),
-    _real("urine_output", "urine", "mL/day", "urine output, day 3", SKEWED_WITH_ZEROS),
+    _real("urine_output", "urine", "mL/day", "urine output, day 3"),
 )
 
 SCORES = (

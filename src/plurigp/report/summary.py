@@ -56,6 +56,8 @@ def headline(facts: dict[str, Any]) -> str:
         return f"{n}, no subtypes: these data look like one continuous group."
     if K < 2:
         return f"{n}, treated as one group."
+    if facts["structured"] is False:
+        return f"{n}, cut into {few(K)} groups as asked: these data look like one continuous group."
     robust = facts["n_robust"]
     firm = (
         "all of them robust"

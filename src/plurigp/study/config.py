@@ -45,7 +45,7 @@ class StudyConfig:
     batch_size: int = 500
     test_share: float = 0.2
     hidden_share: float = 0.2
-    selection_rows: int = 5000
+    selection_rows: int = 3000
     max_clusters: int = 20
     mixture_inits: int = 10
     outlier_share: float = 0.05

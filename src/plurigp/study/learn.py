@@ -1,6 +1,7 @@
 """All fits of a study in their order: maps to choose from, the map, half maps, half maps of structureless tables."""
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
@@ -49,19 +50,20 @@ def learn(pool: Pool, frame: pd.DataFrame, config: StudyConfig) -> Maps:
     best = int(np.argmax([f.facts["bound"] for f in mapped]))
     x = mapped[best].arrays["mean"]
     seed = seed_of(config.random_state, "paper")
-    paper = paper_mixture(x, config.max_clusters, config.mixture_inits, config.outlier_share, seed)
-    cuts = numbers_of_clusters(N, config, paper)
-    halves = refit_tasks(N, Q, config, cuts)
-    refitted = pool.run(halves, lambda _: frame)
-    references = reference_tasks(N, Q, config, cuts)
-    drawn = pool.run(references, _tables(pool, restarts[best], frame, config)) if references else []
+    with ThreadPoolExecutor(1) as beside:  # the fits are in other processes and seldom wait for it
+        paper = beside.submit(paper_mixture, x, config.max_clusters, config.mixture_inits, config.outlier_share, seed)
+        cuts = numbers_of_clusters(N, config, paper)
+        halves = refit_tasks(N, Q, config, cuts)
+        refitted = pool.run(halves, lambda _: frame)
+        references = reference_tasks(N, Q, config, cuts)
+        drawn = pool.run(references, _tables(pool, restarts[best], frame, config)) if references else []
     everything = list(zip([*tries, *restarts, *halves], [*tried, *mapped, *refitted], strict=True))
     return Maps(
         selection,
         next(task for task in tries if task.name == line["fit"]),
         restarts[best],
         mapped[best],
-        paper,
+        paper.result(),
         HalfLabels.of(cuts, refitted),
         HalfLabels.of(cuts, drawn) if drawn else None,
         pd.concat([trace(*pair) for pair in everything], ignore_index=True),
@@ -69,13 +71,13 @@ def learn(pool: Pool, frame: pd.DataFrame, config: StudyConfig) -> Maps:
     )
 
 
-def numbers_of_clusters(N: int, config: StudyConfig, paper: Mixture) -> tuple[int, ...]:
+def numbers_of_clusters(N: int, config: StudyConfig, paper: Future[Mixture]) -> tuple[int, ...]:
     """How half maps are cut: all numbers to choose from, and the one asked for.
 
     A half map's clusters have some 30 rows at least: smaller ones come and go by chance.
     """
-    asked = {"stability": 2, "paper": len(paper.weights[paper.subtype > 0])}.get(str(config.n_subtypes))
-    wanted = int(config.n_subtypes) if asked is None else asked
+    wanted = 2 if config.n_subtypes == "stability" else config.n_subtypes
+    wanted = int((paper.result().subtype > 0).sum()) if wanted == "paper" else int(wanted)
     most = min(config.max_subtypes, max(2, N // 2 // ROWS_PER_CLUSTER))
     return tuple(sorted({*range(2, most + 1), max(wanted, 2)}))
 

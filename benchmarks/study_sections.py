@@ -1,0 +1,65 @@
+"""The sections of docs/results.md about studies: planted subtypes, the size of the tests, split tests, kills."""
+
+import pandas as pd
+
+PLANTED = (
+    "Simulated cohorts with planted subtypes ({rows} patients × 46 columns, separation {separation:g}), a study "
+    "of each: {refits} half maps, {references} structureless tables, {epochs} epochs, Q = {components}. *Right* is the "
+    "right number of subtypes; with one planted, that the table is called structureless.\n"
+)
+SIZE = (
+    "Structureless tables ({rows} patients × 12 columns with gaps), cut by the paper's mixture: how often are robust "
+    "subtypes found that are not there? The first should be 5 %, within its binomial error.\n"
+)
+SPLIT = (
+    "Columns of pure noise in structureless tables ({rows} rows, three clusters asked for): the share of them with "
+    "p < 0.05, which should be 5 %.\n"
+)
+NULLS = {"by_reference": "the structureless reference", "by_permutation": "the paper's permutations"}
+
+
+def _line(summary):
+    return f"{summary['rate']:.1%} ± {1.96 * summary['se']:.1%}"
+
+
+def planted(result):
+    runs = pd.DataFrame(result["runs"])
+    runs["right"] = runs["found"] == runs["planted"]
+    given = result["arguments"] | {"components": result["arguments"]["components"][0]}
+    lines = [
+        PLANTED.format(**given),
+        "| planted | studies | right | called structured | adjusted Rand | smallest | the paper's rule finds |",
+        "|--:|--:|--:|--:|--:|--:|---|",
+    ]
+    for K, own in runs.groupby("planted"):
+        paper = ", ".join(str(n) for n in own["paper"])
+        rand = f"{own['ari'].mean():.3f} | {own['ari'].min():.3f}" if K > 1 else "|"
+        counts = f"{own['right'].sum()} of {len(own)} | {own['structured'].sum()} of {len(own)}"
+        lines.append(f"| {K} | {len(own)} | {counts} | {rand} | {paper} |")
+    several = runs[runs["planted"] > 1]
+    total = f"\nTwo or more planted: the right number in {several['right'].sum()} of {len(several)}."
+    return [*lines, total]
+
+
+def size(result):
+    lines = [SIZE.format(**result["arguments"]), "| null | tables | robust subtypes found |", "|---|--:|--:|"]
+    n = len(result["runs"])
+    return [*lines, *(f"| {words} | {n} | {_line(result['summary'][name])} |" for name, words in NULLS.items())]
+
+
+def split(result):
+    ways = {
+        "all": "the rows that made the clusters",
+        "split, own cell shown": "the other half, placed by all its cells",
+        "split": 'the other half, placed without the tested column (a study\'s "split")',
+    }
+    lines = [SPLIT.format(**result["arguments"]), "| tested on | tables | share |", "|---|--:|--:|"]
+    n = len(result["runs"])
+    return [*lines, *(f"| {words} | {n} | {_line(result['summary'][name])} |" for name, words in ways.items())]
+
+
+def killed(result):
+    runs = pd.DataFrame(result["runs"])
+    same = f"{runs['same'].sum()} of {len(runs)} ended with the bytes of a study left alone"
+    when = f"{runs['after'].min():.0f} to {runs['after'].max():.0f} s after their start"
+    return [f"Studies killed once, {when}, with {runs['fits'].min()} to {runs['fits'].max()} fits done: {same}."]
