@@ -14,8 +14,8 @@ from plurigp.datasets.support import died_within
 from plurigp.datasets.support_columns import BASELINE, FIELDS, OUTCOMES, SCORES
 
 KINDS = {
-    "gaussian": 10, "lognormal": 4, "zero_lognormal": 1, "student_t": 1, "bernoulli": 4, "categorical": 5, "binomial": 2,
-    "beta": 1, "poisson": 1,
+    "gaussian": 10, "lognormal": 4, "zero_lognormal": 1, "student_t": 1, "bernoulli": 4, "categorical": 5,
+    "binomial": 2, "beta": 1, "poisson": 1,
 }  # fmt: skip
 
 
