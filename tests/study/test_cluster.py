@@ -92,6 +92,25 @@ def test_the_number_of_clusters_with_the_largest_gain_is_chosen():
     np.testing.assert_allclose(frame["p"], 1 / 20)
 
 
+def test_a_clear_gain_is_found_beside_a_larger_but_unclear_one(rng):
+    """Two clusters vary much from table to table, so a gain there is no news; five vary little."""
+    reference = np.stack([rng.normal(0.6, 0.15, 39), rng.normal(0.36, 0.03, 39)], axis=1)
+    found = choice([0.85, 0.54], reference)
+    assert found.p_by_number[0] > 0.05
+    assert found.structured
+    assert found.chosen == 3  # the second of the numbers tried
+    assert found.p == found.p_by_number[1] == pytest.approx(1 / 40)
+
+
+def test_adjusted_p_values_by_hand():
+    reference = np.array([[0.1, 0.5], [0.3, 0.1], [0.2, 0.3]])
+    found = choice([0.4, 0.2], reference)
+    pooled = np.array([[0.1, 0.5], [0.3, 0.1], [0.2, 0.3], [0.4, 0.2]])
+    z = (pooled - pooled.mean(0)) / pooled.std(0, ddof=1)
+    expected = [(1 + sum(max(row) >= z[3, k] for row in z[:3])) / 4 for k in range(2)]
+    np.testing.assert_allclose(found.p_by_number, expected)
+
+
 def test_an_average_over_pairs_is_not_held_against_single_pairs():
     """Nine pairs in ten agree by nothing: their average lies above most single ones without any structure."""
     reference = np.zeros((19, 1))

@@ -14,6 +14,7 @@ from plurigp.study.mixture import Mixture, memberships
 
 RIDGE = 1e-3  # added to the variances, in units of the prior's: no cluster is a point
 HALF_INITS = 3  # initialisations of a half map's mixture
+LEAST_SPREAD = 0.01  # of agreement between tables: below, differences are counted in this
 TOO_SMALL = 0.5  # a half map's cluster below this part of the outlier share agrees with nothing
 
 
@@ -109,23 +110,33 @@ class Choice:
     one_pair: np.ndarray  # [k] the table's own from its first pair alone, which is what a reference's is like
 
     @property
-    def expected(self) -> np.ndarray:
-        """[k] mean over the structureless tables and this one; without any, what a cut at random gives."""
-        if not len(self.reference):
-            return 1.0 / self.n_clusters
-        return np.vstack([self.reference, self.one_pair]).mean(0)
+    def _alike(self) -> np.ndarray:
+        """[R+1 k] the structureless tables and, as if it were one more, this one."""
+        return np.vstack([self.reference, self.one_pair])
 
     @property
-    def p(self) -> float:
-        """Monte Carlo p-value of the largest gain over all numbers of clusters; NaN without a reference.
+    def expected(self) -> np.ndarray:
+        """[k] mean over the structureless tables and this one; without any, what a cut at random gives."""
+        return self._alike.mean(0) if len(self.reference) else 1.0 / self.n_clusters
 
+    @property
+    def p_by_number(self) -> np.ndarray:
+        """[k] Monte Carlo p-values, adjusted for having tried all numbers of clusters (Westfall and Young's maxT).
+
+        Gains are in units of their spread, which is larger for few clusters: otherwise these would decide the largest.
         Like is compared with like, one pair of half maps with one pair: an average over many pairs varies less than
         a single one, and agreement is too skewed for that not to matter.
         """
         if not len(self.reference):
-            return float("nan")
-        gains = (self.reference - self.expected).max(1)
-        return float((1 + (gains >= (self.one_pair - self.expected).max()).sum()) / (1 + len(gains)))
+            return np.full(len(self.n_clusters), np.nan)
+        gains = (self._alike - self.expected) / np.maximum(self._alike.std(0, ddof=1), LEAST_SPREAD)
+        largest = gains[:-1].max(1)
+        return (1 + (largest[:, None] >= gains[-1]).sum(0)) / (1 + len(largest))
+
+    @property
+    def p(self) -> float:
+        """Of the number of clusters with the clearest gain; NaN without a reference."""
+        return float(self.p_by_number.min())
 
     @property
     def structured(self) -> bool | None:
@@ -134,16 +145,16 @@ class Choice:
 
     @property
     def chosen(self) -> int:
-        """The number of clusters with the largest gain; one where there is no structure."""
+        """Of the numbers of clusters with a clear gain, that with the largest; one where there is none."""
         if self.structured is False:
             return 1
-        return int(self.n_clusters[np.argmax(self.stability - self.expected)])
+        unclear = self.p_by_number > self.level + 1e-12  # NaN is not, without a reference
+        return int(self.n_clusters[np.argmax(np.where(unclear, -np.inf, self.stability - self.expected))])
 
     def frame(self, chosen: int) -> pd.DataFrame:
         """One line per number of clusters."""
         R = len(self.reference)
         none = np.full(len(self.n_clusters), np.nan)
-        p = (1 + (self.reference >= self.one_pair).sum(0)) / (1 + R) if R else none
         return pd.DataFrame(
             {
                 "n_clusters": self.n_clusters,
@@ -152,7 +163,7 @@ class Choice:
                 "reference_sd": self.reference.std(0, ddof=1) if R > 1 else none,
                 "threshold": np.quantile(self.reference, 1 - self.level, axis=0) if R else none,
                 "gain": self.stability - self.expected,
-                "p": p,
+                "p": self.p_by_number,
                 "chosen": self.n_clusters == chosen,
             }
         )
