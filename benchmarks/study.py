@@ -9,7 +9,8 @@ planted: adjusted Rand index and number of subtypes on the simulated cohort. siz
 robust in structureless tables, by the structureless reference and by the paper's permutations. split: how often
 columns of pure noise are called characteristic, tested on the rows that made the clusters, on the other half of the
 rows, and on the other half placed without the tested column. killed: a study killed at so many random moments goes
-on and ends with the bytes of one that was left alone.
+on and ends with the bytes of one that was left alone. What was found is kept after every table; only what is not there
+yet is run, so that two of these may share the work.
 """
 
 import argparse
@@ -21,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from common import save
+from common import save, saved
 from sklearn.metrics import adjusted_rand_score
 
 from plurigp import Study, load
@@ -34,10 +35,12 @@ from plurigp.study.store import read_arrays
 SMALL = {"n_binary": 4, "n_real": 5, "n_proportion": 3}
 
 
-def planted(given):
+def planted(given, done):
     """One line per cohort."""
     for K in given.subtypes:
         for seed in range(given.first, given.first + given.seeds):
+            if any(run["planted"] == K and run["seed"] == seed for run in done):
+                continue
             started = time.perf_counter()
             cohort = simulate_cohort(given.rows, K, separation=given.separation, random_state=seed)
             result = Study(schema=cohort.schema, **settings(given, seed)).fit(cohort.table)
@@ -57,9 +60,9 @@ def planted(given):
             }
 
 
-def size(given):
+def size(given, done):
     """One line per structureless table."""
-    for seed in range(given.first, given.first + given.tables):
+    for seed in left(given, done):
         cohort = simulate_cohort(given.rows, 1, random_state=seed, **SMALL)
         result = Study(schema=cohort.schema, n_subtypes="paper", **settings(given, seed)).fit(cohort.table)
         beyond = result.subtypes["index"] > result.subtypes["permutation_threshold"]
@@ -73,9 +76,14 @@ def size(given):
         }
 
 
-def split(given):
+def left(given, done):
+    """The seeds that have not had their turn."""
+    return sorted(set(range(given.first, given.first + given.tables)) - {run["seed"] for run in done})
+
+
+def split(given, done):
     """One line per table: share of noise columns with p < 0.05, three ways."""
-    for seed in range(given.first, given.first + given.tables):
+    for seed in left(given, done):
         cohort = simulate_cohort(given.rows, 1, random_state=seed, **SMALL)
         rng = np.random.default_rng(seed)
         noise = {f"noise_{d}": rng.normal(size=given.rows) for d in range(4)}
@@ -100,7 +108,7 @@ def plain_split(folder, table, seed):
     return associations(model.schema_, read_values(unseen, model.schema_), lambda name: group, "split, own cell shown")
 
 
-def killed(given):
+def killed(given, done):
     """One line per kill: how many fits were finished by then, and whether the bytes are the same in the end."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -116,7 +124,7 @@ def killed(given):
         assert start("whole").wait() == 0
         seconds = time.perf_counter() - started
         whole = contents(folder / "whole")
-        for number, share in enumerate(np.random.default_rng(given.first).uniform(0, 1, given.tables)):
+        for number, share in enumerate(np.random.default_rng(given.first).uniform(0, 1, given.tables)[len(done) :]):
             running = start(f"killed-{number}")
             time.sleep(share * seconds)
             running.kill()
@@ -174,10 +182,11 @@ if __name__ == "__main__":
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--name", default="", help="what the results file is called")
     given = parser.parse_args()
-    runs = []
-    for line in {"planted": planted, "size": size, "split": split, "killed": killed}[given.what](given):
-        runs.append(line)
+    name = given.name or f"study_{given.what}"
+    for line in {"planted": planted, "size": size, "split": split, "killed": killed}[given.what](
+        given, saved(name).get("runs", [])
+    ):
         print({k: round(v, 3) if isinstance(v, float) else v for k, v in line.items()}, flush=True)
-    found = summary(given.what, runs)
-    print(found)
-    save(given.name or f"study_{given.what}", {"arguments": vars(given), "summary": found, "runs": runs})
+        runs = [*saved(name).get("runs", []), line]
+        save(name, {"arguments": vars(given), "summary": summary(given.what, runs), "runs": runs})
+    print(saved(name)["summary"])

@@ -11,7 +11,7 @@ from plurigp.data.wording import listing, nearest, show
 from plurigp.types import DataError
 
 COUNTS = {  # the smallest value that makes sense
-    "n_restarts": 1, "max_epochs": 1, "batch_size": 1, "selection_rows": 20, "max_clusters": 2, "mixture_inits": 1,
+    "n_restarts": 1, "batch_size": 1, "selection_rows": 20, "max_clusters": 2, "mixture_inits": 1,
     "max_subtypes": 2, "n_refits": 2, "n_permutations": 0, "n_references": 0, "consensus_rows": 10,
     "sampled_pairs": 1000, "random_state": 0,
 }  # fmt: skip
@@ -24,7 +24,8 @@ class StudyConfig:
     """The settings of a study; the defaults follow the paper where it is sound.
 
     n_components : the latent dimensions to choose from; a single one is taken without choosing.
-    n_restarts, max_epochs, batch_size : a map is the best of so many restarts; batches are at most so large.
+    n_restarts, batch_size : a map is the best of so many restarts; batches are at most so large.
+    max_epochs : at most so many passes; None is 100, or fewer where that would be more than 600 steps (50 at least).
     test_share, hidden_share, selection_rows : held-out rows, the share of their cells to predict, and how many rows the
         choice of n_components looks at.
     max_clusters, mixture_inits, outlier_share : the paper's mixture; smaller clusters are outliers.
@@ -41,7 +42,7 @@ class StudyConfig:
     title: str = ""
     n_components: tuple[int, ...] = (2, 4, 6, 10)
     n_restarts: int = 3
-    max_epochs: int = 100
+    max_epochs: int | None = None
     batch_size: int = 500
     test_share: float = 0.2
     hidden_share: float = 0.2
@@ -67,6 +68,8 @@ class StudyConfig:
     def __post_init__(self) -> None:
         for name, least in COUNTS.items():
             _check_count(name, getattr(self, name), least)
+        if self.max_epochs is not None:
+            _check_count("max_epochs", self.max_epochs, 1)
         for name in SHARES:
             value = getattr(self, name)
             if not _is(value, Real) or not 0 < value < 1:

@@ -19,6 +19,8 @@ from plurigp.study.config import StudyConfig
 
 SELECT, MAP, REFIT, REFERENCE = "select", "map", "refit", "reference"
 TRACED = ("bound", "kl_x", "kl_u", "spread")
+ENOUGH_STEPS, LEAST_EPOCHS, MOST_EPOCHS = 600, 50, 100  # in which a map settles; measured on SUPPORT
+WHOLE_BATCHES = 5  # from so many on, leaving an incomplete one out costs little
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,15 +84,33 @@ def run_task(task: Task, frame: pd.DataFrame, schema: Schema, config: StudyConfi
 
 def _fit(task: Task, frame: pd.DataFrame, schema: Schema, config: StudyConfig, seed: int) -> PluriGP:
     n = len(task.rows)
-    n_batches = -(-n // config.batch_size)
+    batch = fitting_batch(n, common_batch(len(frame), config))
     return PluriGP(
         task.n_components,
         schema=schema,
-        max_epochs=config.max_epochs,
-        batch_size=-(-n // n_batches),
+        max_epochs=config.max_epochs or usual_epochs(-(-n // batch)),
+        batch_size=batch,
         random_state=seed,
         **config.model,
     ).fit(frame.iloc[task.rows].reset_index(drop=True))
+
+
+def common_batch(n_rows: int, config: StudyConfig) -> int:
+    """Rows of a batch such that halves of the table and the table are whole numbers of batches, up to a row or two:
+    a program compiled for one fit then serves the others."""
+    n_batches = -(-(n_rows // 2) // config.batch_size)
+    return -(-n_rows // (2 * n_batches))
+
+
+def fitting_batch(n: int, batch: int) -> int:
+    """The batch itself where n rows fill theirs up to one row each, or else one that they fill evenly."""
+    even = -(-n // -(-n // batch))
+    return batch if batch - even <= 1 else even
+
+
+def usual_epochs(n_batches: int) -> int:
+    """As many passes as a map needs to settle, with its cooling."""
+    return int(np.clip(ENOUGH_STEPS // n_batches, LEAST_EPOCHS, MOST_EPOCHS))
 
 
 def held_out(
@@ -104,8 +124,9 @@ def held_out(
 
 def training_rows(n_rows: int, config: StudyConfig) -> np.ndarray:
     """The rows from which the maps to choose between are learned."""
-    rows = _selection_rows(n_rows, config)
-    return np.sort(rows[: max(2, round(len(rows) * (1 - config.test_share)))])
+    rows, batch = _selection_rows(n_rows, config), common_batch(n_rows, config)
+    n = max(2, round(len(rows) * (1 - config.test_share)))
+    return np.sort(rows[: n - n % batch if n >= WHOLE_BATCHES * batch else n])
 
 
 def _selection_rows(n_rows: int, config: StudyConfig) -> np.ndarray:
