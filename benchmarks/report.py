@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 from gap_sections import calibration, encoders, imputation, latency, pooling
-from study_sections import killed, planted, size, split
+from study_sections import killed, planted, size, split, support
 
 from plurigp.experiments.lines import line_chart
 
@@ -235,6 +235,7 @@ SECTIONS = {
     "study_size": ("Subtypes that are not there", size),
     "study_split": ("Characteristics that are not there", split),
     "study_killed": ("Studies killed", killed),
+    "study_support": ("SUPPORT", support),
 }
 
 if __name__ == "__main__":

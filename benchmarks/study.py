@@ -4,13 +4,15 @@
     python benchmarks/study.py size [--tables 100] [--rows 300]
     python benchmarks/study.py split [--tables 50] [--rows 400]
     python benchmarks/study.py killed [--tables 20] [--rows 300]
+    python benchmarks/study.py support --folder DIR
 
 planted: adjusted Rand index and number of subtypes on the simulated cohort. size: how often subtypes are called
 robust in structureless tables, by the structureless reference and by the paper's permutations. split: how often
 columns of pure noise are called characteristic, tested on the rows that made the clusters, on the other half of the
 rows, and on the other half placed without the tested column. killed: a study killed at so many random moments goes
-on and ends with the bytes of one that was left alone. What was found is kept after every table; only what is not there
-yet is run, so that two of these may share the work.
+on and ends with the bytes of one that was left alone. support: the study of all SUPPORT patients as the command line
+runs it, with its times and the risk of death by subtype; a finished one in the folder is only read. What was found is
+kept after every table; only what is not there yet is run, so that two of these may share the work.
 """
 
 import argparse
@@ -25,8 +27,8 @@ import pandas as pd
 from common import save, saved
 from sklearn.metrics import adjusted_rand_score
 
-from plurigp import Study, load
-from plurigp.datasets import simulate_cohort
+from plurigp import Study, load, load_study
+from plurigp.datasets import load_support, simulate_cohort
 from plurigp.study.characterise import associations, read_values
 from plurigp.study.cluster import fixed_mixture
 from plurigp.study.mixture import memberships
@@ -134,6 +136,38 @@ def killed(given, done):
             yield {"after": share * seconds, "fits": fits, "same": contents(folder / f"killed-{number}") == whole}
 
 
+def support(given, done):
+    """One line: what the study of SUPPORT found, and how long it took."""
+    folder = Path(given.folder)
+    if not (folder / "result.json").exists():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        patients = load_support()
+        table = pd.concat([patients.table, patients.outcomes[["follow_up_days", "died"]]], axis=1)
+        table.to_csv(folder.parent / "support.csv", index=False)
+        (folder.parent / "support.toml").write_text(patients.schema.to_toml(), encoding="utf-8")
+        options = ["--schema", "support.toml", "--time", "follow_up_days", "--event", "died", "--horizon", "180"]
+        command = [sys.executable, "-m", "plurigp", "study", "support.csv", *options, "--out", folder.name]
+        subprocess.run([*command, "--jobs", str(given.jobs)], cwd=folder.parent, check=True)
+    result = load_study(folder)
+
+    def last(pattern):
+        return max(path.stat().st_mtime for path in folder.glob(pattern))
+
+    done = {"start": last("study.json"), "refits": last("fits/refit-*.safetensors"), "end": last("report.html")}
+    references = last("fits/reference-*.safetensors") - done["refits"]
+    risks = result.risks[result.risks["subtype"] > 0]
+    facts = ("n_rows", "n_components", "n_subtypes", "n_robust", "structured", "structure_p", "n_paper_clusters")
+    yield {
+        **{name: result.facts[name] for name in facts},
+        "minutes_without_references": (done["end"] - done["start"] - references) / 60,
+        "minutes_of_references": references / 60,
+        "log_rank_p": float(result.survival_tests["p"].iloc[0]) if len(result.survival_tests) else None,
+        "risks": risks[["subtype", "time", "risk", "low", "high"]].to_dict("records"),
+        "sizes": result.subtypes["size"].tolist(),
+        "robust": [bool(r) for r in result.subtypes["robust"]],
+    }
+
+
 def contents(folder):
     """Every file of a folder."""
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
@@ -159,6 +193,8 @@ def summary(what, runs):
     if what == "planted":
         frame["right"] = frame["found"] == frame["planted"]
         return frame.groupby("planted")[["right", "structured", "ari"]].mean().reset_index().to_dict("records")
+    if what == "support":
+        return {}
     rates = frame.drop(columns=["seed", "p", "paper", "after", "fits"], errors="ignore").mean()
     n = len(frame) * (6 if what == "split" else 1)
     return {name: {"rate": float(r), "se": float(np.sqrt(r * (1 - r) / n))} for name, r in rates.items()}
@@ -166,7 +202,7 @@ def summary(what, runs):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["planted", "size", "split", "killed"])
+    parser.add_argument("what", choices=["planted", "size", "split", "killed", "support"])
     parser.add_argument("--subtypes", type=int, nargs="+", default=[1, 2, 3, 4, 5, 6])
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--first", type=int, default=0, help="the first seed")
@@ -180,12 +216,12 @@ if __name__ == "__main__":
     parser.add_argument("--permutations", type=int, default=1000)
     parser.add_argument("--epochs", type=int, default=100)
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--folder", default="support-study/run")
     parser.add_argument("--name", default="", help="what the results file is called")
     given = parser.parse_args()
     name = given.name or f"study_{given.what}"
-    for line in {"planted": planted, "size": size, "split": split, "killed": killed}[given.what](
-        given, saved(name).get("runs", [])
-    ):
+    parts = {"planted": planted, "size": size, "split": split, "killed": killed, "support": support}
+    for line in parts[given.what](given, saved(name).get("runs", [])):
         print({k: round(v, 3) if isinstance(v, float) else v for k, v in line.items()}, flush=True)
         runs = [*saved(name).get("runs", []), line]
         save(name, {"arguments": vars(given), "summary": summary(given.what, runs), "runs": runs})
