@@ -10,10 +10,11 @@ from plurigp.study.tasks import SELECT, Finished, Task, training_rows
 
 
 def selection_tasks(n_rows: int, config: StudyConfig) -> list[Task]:
-    """Every dimension with every restart, on the training rows."""
+    """Every dimension with every restart, on the training rows; neighbours differ, so that workers do not compile the
+    same program side by side."""
     rows = training_rows(n_rows, config)
     grid = sorted(set(config.n_components))
-    return [Task(f"{SELECT}-{Q:02}-{r}", Q, rows) for Q in grid for r in range(config.n_restarts)]
+    return [Task(f"{SELECT}-{Q:02}-{r}", Q, rows) for r in range(config.n_restarts) for Q in grid]
 
 
 def selection_frame(tasks: Sequence[Task], finished: Sequence[Finished]) -> pd.DataFrame:
