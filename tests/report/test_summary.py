@@ -1,6 +1,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from plurigp.report.summary import confirmed, summarise
@@ -56,6 +57,19 @@ def test_what_does_not_hold_when_tested_is_not_claimed(result):
     turned = result.characteristics.copy()
     turned.loc[turned["rows"] == "split", "effect"] *= -1
     assert confirmed(turned)["tested_q"].isna().all()
+
+
+def test_what_patients_have_is_told_before_what_they_lack(result):
+    table = result.characteristics.copy()
+    one = table[(table["subtype"] == 1) & (table["rows"] == "all")].iloc[:1]
+    lines = pd.concat([one] * 2, ignore_index=True).assign(column="cancer", kind="categorical", level=["no", "yes"])
+    lines["effect"], lines["q"], lines["inside"], lines["outside"] = [-9.0, 6.0], 1e-9, [0.1, 0.8], [0.9, 0.1]
+    both = pd.concat([lines, lines.assign(rows="split"), table], ignore_index=True)
+    sentence = summarise(replace(result, characteristics=both)).portraits[0].sentence
+    assert "more often cancer: yes" in sentence
+    assert "cancer: no" not in sentence
+    both.loc[(both["column"] == "cancer") & (both["level"] == "yes"), "effect"] = 1.0
+    assert "less often cancer: no" in summarise(replace(result, characteristics=both)).portraits[0].sentence
 
 
 def test_thin_studies_say_so(result):

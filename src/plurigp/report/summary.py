@@ -184,9 +184,15 @@ def distinction(result: StudyResult, subtype: int) -> str:
     firm = lines[lines["tested_q"] <= result.facts["level"]]
     if firm.empty:
         return "Nothing sets it apart that also holds among the patients held back for testing."
-    best = firm.reindex(firm["effect"].abs().sort_values(ascending=False, kind="stable").index)
-    best = best.drop_duplicates("column").head(TRAITS)
+    told = firm.groupby("column", sort=False, group_keys=False)[list(firm.columns)].apply(_telling)
+    best = told.reindex(told["effect"].abs().sort_values(ascending=False, kind="stable").index).head(TRAITS)
     return f"Compared with the others: {listed([_trait(line) for line in best.to_dict('records')])}."
+
+
+def _telling(lines: pd.DataFrame) -> pd.DataFrame:
+    """One line of a column: what its patients have says more than what they lack, if it is half as large."""
+    more, less = lines["effect"].max(), -lines["effect"].min()
+    return lines[lines["effect"] == (more if more >= less / 2 else -less)].head(1)
 
 
 def confirmed(characteristics: pd.DataFrame) -> pd.DataFrame:
