@@ -26,10 +26,13 @@ def marginal_log_density(train: Table, scored: Table) -> np.ndarray:
     new_values, new_seen = arrange(layout, scored)
     with jax.enable_x64(True):
         fitted = _fit(layout, *column_starts(train.schema, layout, values, seen), values, seen)
-        cells = np.asarray(cell_log_probs(layout, fitted[1], new_values, fitted[0]))
+        cells = np.asarray(_cells(layout, fitted[1], new_values, fitted[0]))
     out = np.empty_like(cells)
     out[:, list(layout.order)] = np.where(new_seen, cells, np.nan)
     return out
+
+
+_cells = jax.jit(cell_log_probs, static_argnums=0)
 
 
 @partial(jax.jit, static_argnames=("layout",))

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SEED, HORIZON = 0, 180.0
-BATCH = 300  # divides all patients, their halves and four fifths of them: all fits share one compiled program
+BATCH = 450  # divides the patients and their halves evenly: all fits share one compiled program
 OVERRIDES = {  # what a person knows and the numbers alone do not say
     "activity_limits_patient": {"kind": "binomial", "trials": 7},
     "activity_limits_surrogate": {"kind": "binomial", "trials": 7},
@@ -24,7 +24,7 @@ OVERRIDES = {  # what a person knows and the numbers alone do not say
 TIME, EVENT = "follow_up_days", "died"
 
 
-def run_demo(out: Path, rows: int = 3000, epochs: int = 40, refits: int = 10, references: int = 19) -> None:
+def run_demo(out: Path, rows: int = 4500, epochs: int = 30, refits: int = 10, references: int = 19) -> None:
     """Infer the kinds, study a sample of the patients, and write everything into `out`; their deaths only judge."""
     import pandas as pd
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -117,6 +118,7 @@ def split_groups(model: PluriGP, frame: pd.DataFrame, mixture: Mixture) -> Group
     column d every row is placed by its other columns.
     """
 
+    @cache  # every subtype asks again
     def groups(name: str) -> np.ndarray:
         hidden = frame.copy()
         hidden[name] = frame[name].mask(np.ones(len(frame), dtype=bool))

@@ -7,6 +7,8 @@ from plurigp.estimator import PluriGP
 from plurigp.predict import draw_table
 from plurigp.study.consensus import pair_consensus, random_pairs
 
+AT_ONCE = 32  # shuffles that share one pass over the consensus matrix, which is what takes time
+
 
 def permuted_by_matrix(
     matrix: np.ndarray, cluster: np.ndarray, K: int, n_draws: int, rng: np.random.Generator
@@ -15,13 +17,15 @@ def permuted_by_matrix(
     known = np.isfinite(matrix) & ~np.eye(len(matrix), dtype=bool)
     values, counts = np.where(known, matrix, 0).astype(np.float32), known.astype(np.float32)
     complete = bool(known.sum() == len(matrix) * (len(matrix) - 1))
-    draws = np.empty((n_draws, K))
-    for r in range(n_draws):
-        one_hot = (rng.permutation(cluster)[:, None] == np.arange(1, K + 1)).astype(np.float32)
+    draws = []
+    for start in range(0, n_draws, AT_ONCE):
+        shuffled = np.stack([rng.permutation(cluster) for _ in range(start, min(start + AT_ONCE, n_draws))], axis=1)
+        one_hot = (shuffled[:, :, None] == np.arange(1, K + 1)).astype(np.float32).reshape(len(matrix), -1)
         n = one_hot.sum(0)
         pairs = n * (n - 1) if complete else np.einsum("nk,nk->k", counts @ one_hot, one_hot)
-        draws[r] = np.einsum("nk,nk->k", values @ one_hot, one_hot, dtype=np.float64) / np.maximum(pairs, 1)
-    return draws
+        total = np.einsum("nk,nk->k", values @ one_hot, one_hot, dtype=np.float64)
+        draws.append((total / np.maximum(pairs, 1)).reshape(-1, K))
+    return np.concatenate(draws) if draws else np.empty((0, K))
 
 
 def permuted_by_pairs(
