@@ -139,6 +139,7 @@ def killed(given, done):
 def support(given, done):
     """One line: what the study of SUPPORT found, and how long it took."""
     folder = Path(given.folder)
+    whole = not folder.exists()  # one that was stopped, or run before, has no times of its own
     if not (folder / "result.json").exists():
         folder.parent.mkdir(parents=True, exist_ok=True)
         patients = load_support()
@@ -151,16 +152,15 @@ def support(given, done):
     result = load_study(folder)
 
     def last(pattern):
-        return max(path.stat().st_mtime for path in folder.glob(pattern))
+        return max(path.stat().st_mtime for path in folder.glob(pattern)) / 60
 
-    done = {"start": last("study.json"), "refits": last("fits/refit-*.safetensors"), "end": last("report.html")}
-    references = last("fits/reference-*.safetensors") - done["refits"]
+    references = last("fits/reference-*.safetensors") - last("fits/refit-*.safetensors")
+    rest = last("report.html") - last("study.json") - references
     risks = result.risks[result.risks["subtype"] > 0]
     facts = ("n_rows", "n_components", "n_subtypes", "n_robust", "structured", "structure_p", "n_paper_clusters")
     yield {
         **{name: result.facts[name] for name in facts},
-        "minutes_without_references": (done["end"] - done["start"] - references) / 60,
-        "minutes_of_references": references / 60,
+        "minutes": {"references": references, "all else": rest} if whole else None,
         "log_rank_p": float(result.survival_tests["p"].iloc[0]) if len(result.survival_tests) else None,
         "risks": risks[["subtype", "time", "risk", "low", "high"]].to_dict("records"),
         "sizes": result.subtypes["size"].tolist(),

@@ -69,12 +69,18 @@ def support(result):
     one = result["runs"][-1]
     robust = sum(one["robust"])
     found = f"{one['n_subtypes']} subtypes, {robust} of them robust" if one["structured"] else "no structure"
-    lines = [
+    minutes = one["minutes"]
+    time = ""
+    if minutes:
+        rest, references = minutes["all else"], minutes["references"]
+        time = f" {rest:.1f} minutes on two cores with the report, and {references:.1f} for the structureless tables."
+    found = (
         f"All {one['n_rows']:,} patients, 30 refits, 1,000 permutations: Q = {one['n_components']}, {found} "
         f"(p = {one['structure_p']:.2f} from 19 structureless tables; the paper's rule: {one['n_paper_clusters']}). "
-        f"{one['minutes_without_references']:.1f} minutes on two cores with an empty program cache and the report, and "
-        f"{one['minutes_of_references']:.1f} more for the structureless tables. Deaths were not used in the fit"
-        + (f"; log-rank p = {one['log_rank_p']:.1e}.\n" if one["log_rank_p"] is not None else ".\n"),
+        f"Deaths were not used in the fit.{time}\n"
+    )
+    lines = [
+        found,
         "| subtype | patients | robust | dead within 180 days | 95 % interval |",
         "|--:|--:|---|--:|---|",
     ]
