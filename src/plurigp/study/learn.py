@@ -1,10 +1,11 @@
 """All fits of a study in their order: maps to choose from, the map, half maps, half maps of structureless tables."""
 
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import chain
+from threading import Thread
 
 import numpy as np
 import pandas as pd
@@ -50,13 +51,12 @@ def learn(pool: Pool, frame: pd.DataFrame, config: StudyConfig) -> Maps:
     best = int(np.argmax([f.facts["bound"] for f in mapped]))
     x = mapped[best].arrays["mean"]
     seed = seed_of(config.random_state, "paper")
-    with ThreadPoolExecutor(1) as beside:  # the fits are in other processes and seldom wait for it
-        paper = beside.submit(paper_mixture, x, config.max_clusters, config.mixture_inits, config.outlier_share, seed)
-        cuts = numbers_of_clusters(N, config, paper)
-        halves = refit_tasks(N, Q, config, cuts)
-        refitted = pool.run(halves, lambda _: frame)
-        references = reference_tasks(N, Q, config, cuts)
-        drawn = pool.run(references, _tables(pool, restarts[best], frame, config)) if references else []
+    paper = beside(partial(paper_mixture, x, config.max_clusters, config.mixture_inits, config.outlier_share, seed))
+    cuts = numbers_of_clusters(N, config, paper)
+    halves = refit_tasks(N, Q, config, cuts)
+    refitted = pool.run(halves, lambda _: frame)
+    references = reference_tasks(N, Q, config, cuts)
+    drawn = pool.run(references, _tables(pool, restarts[best], frame, config)) if references else []
     everything = list(zip([*tries, *restarts, *halves], [*tried, *mapped, *refitted], strict=True))
     return Maps(
         selection,
@@ -69,6 +69,20 @@ def learn(pool: Pool, frame: pd.DataFrame, config: StudyConfig) -> Maps:
         pd.concat([trace(*pair) for pair in everything], ignore_index=True),
         sorted(set(chain.from_iterable(f.facts["notes"] for _, f in everything))),
     )
+
+
+def beside(call: Callable[[], Mixture]) -> Future[Mixture]:
+    """Start a call whose result the fits, in other processes, seldom wait for; it goes when this process is stopped."""
+    result: Future[Mixture] = Future()
+
+    def run() -> None:
+        try:
+            result.set_result(call())
+        except BaseException as error:
+            result.set_exception(error)
+
+    Thread(target=run, daemon=True).start()
+    return result
 
 
 def numbers_of_clusters(N: int, config: StudyConfig, paper: Future[Mixture]) -> tuple[int, ...]:
