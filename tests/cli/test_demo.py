@@ -38,7 +38,7 @@ def test_every_family_beats_its_marginal_and_subtypes_differ_in_mortality(tmp_pa
     run_demo(tmp_path / "out")
     result = plurigp.load_study(tmp_path / "out")
     gain = (result.predictions["gain"] * result.predictions["cells"]).groupby(result.predictions["kind"]).sum()
-    assert len(gain) == 8
+    assert len(gain) == 9
     assert (gain > 0).all(), gain
     if result.facts["n_subtypes"] > 1:
         assert result.survival_tests["p"].min() < 0.05

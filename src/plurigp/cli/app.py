@@ -382,7 +382,7 @@ def demo(
 ) -> None:
     """Run the whole job on the bundled SUPPORT table.
 
-    A study of 3,000 of its 9,105 seriously ill hospital patients: prints the kinds it inferred and why, maps the
+    A study of 4,500 of its 9,105 seriously ill hospital patients: prints the kinds it inferred and why, maps the
     patients, finds subtypes, says how robust they are and what became of them, and ends with a report for people.
     When it was stopped it goes on from the same folder.
 
