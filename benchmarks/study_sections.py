@@ -1,6 +1,7 @@
 """The sections of docs/results.md about studies: planted subtypes, the size of the tests, split tests, kills."""
 
 import pandas as pd
+from scipy.stats import binomtest
 
 PLANTED = (
     "Simulated cohorts with planted subtypes ({rows} patients × 46 columns, separation {separation:g}), a study "
@@ -9,17 +10,22 @@ PLANTED = (
 )
 SIZE = (
     "Structureless tables ({rows} patients × 12 columns with gaps), cut by the paper's mixture: how often are robust "
-    "subtypes found that are not there? The first should be 5 %, within its binomial error.\n"
+    "subtypes found that are not there? The first should be 5 %; in brackets 95 % intervals.\n"
 )
 SPLIT = (
     "Columns of pure noise in structureless tables ({rows} rows, three clusters asked for): the share of them with "
-    "p < 0.05, which should be 5 %.\n"
+    "p < 0.05, which should be 5 %; in brackets 95 % intervals, as if a table's six noise columns were independent.\n"
 )
 NULLS = {"by_reference": "the structureless reference", "by_permutation": "the paper's permutations"}
 
 
-def _line(summary):
-    return f"{summary['rate']:.1%} ± {1.96 * summary['se']:.1%}"
+def _rates(result, named, tests):
+    """Shares with their exact 95 % intervals, from so many tests of every table."""
+    n = len(result["runs"])
+    for name, words in named.items():
+        rate = result["summary"][name]["rate"]
+        low, high = binomtest(round(rate * n * tests), n * tests).proportion_ci()
+        yield f"| {words} | {n} | {rate:.1%} ({low:.1%} to {high:.1%}) |"
 
 
 def planted(result):
@@ -44,7 +50,10 @@ def planted(result):
 def size(result):
     lines = [SIZE.format(**result["arguments"]), "| null | tables | robust subtypes found |", "|---|--:|--:|"]
     n = len(result["runs"])
-    return [*lines, *(f"| {words} | {n} | {_line(result['summary'][name])} |" for name, words in NULLS.items())]
+    return [
+        *lines,
+        *(f"| {words} | {n} | {_line(result['summary'][name]['rate'], n)} |" for name, words in NULLS.items()),
+    ]
 
 
 def split(result):
@@ -55,7 +64,10 @@ def split(result):
     }
     lines = [SPLIT.format(**result["arguments"]), "| tested on | tables | share |", "|---|--:|--:|"]
     n = len(result["runs"])
-    return [*lines, *(f"| {words} | {n} | {_line(result['summary'][name])} |" for name, words in ways.items())]
+    return [
+        *lines,
+        *(f"| {words} | {n} | {_line(result['summary'][name]['rate'], 6 * n)} |" for name, words in ways.items()),
+    ]
 
 
 def killed(result):
