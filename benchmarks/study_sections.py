@@ -49,11 +49,7 @@ def planted(result):
 
 def size(result):
     lines = [SIZE.format(**result["arguments"]), "| null | tables | robust subtypes found |", "|---|--:|--:|"]
-    n = len(result["runs"])
-    return [
-        *lines,
-        *(f"| {words} | {n} | {_line(result['summary'][name]['rate'], n)} |" for name, words in NULLS.items()),
-    ]
+    return [*lines, *_rates(result, NULLS, 1)]
 
 
 def split(result):
@@ -63,11 +59,7 @@ def split(result):
         "split": 'the other half, placed without the tested column (a study\'s "split")',
     }
     lines = [SPLIT.format(**result["arguments"]), "| tested on | tables | share |", "|---|--:|--:|"]
-    n = len(result["runs"])
-    return [
-        *lines,
-        *(f"| {words} | {n} | {_line(result['summary'][name]['rate'], 6 * n)} |" for name, words in ways.items()),
-    ]
+    return [*lines, *_rates(result, ways, 6)]
 
 
 def killed(result):
