@@ -160,3 +160,5 @@ def test_on_paper_and_as_pictures(report, result, tmp_path):
     )
     start = {".svg": b"<svg", ".png": b"\x89PNG"}
     assert all(path.read_bytes().startswith(start[path.suffix]) for path in pictures)
+    again = write_pictures(CHROMIUM, figures, tmp_path / "again")
+    assert [path.read_bytes() for path in again] == [path.read_bytes() for path in pictures]

@@ -23,6 +23,7 @@ APPS = (
 VARIABLE = "PLURIGP_BROWSER"
 PATIENCE = 120  # seconds
 PICTURE = re.compile(r"picture:([a-z]+):(svg|png):(\S+)")
+REPEATABLE = "let drawn = 1; Math.random = () => (drawn = (drawn * 16807) % 2147483647) / 2147483647;"  # Plotly's ids
 DRAWING = """
 const ink = {paper_bgcolor: "white", plot_bgcolor: "white", font: {family: "sans-serif", color: "#1c2430"}};
 (async () => {
@@ -70,7 +71,7 @@ def write_pictures(browser: Path, figures: list[Figure], folder: Path) -> list[P
     page = (
         '<!doctype html><meta charset="utf-8"><pre id="pictures"></pre>'
         f'<script type="application/json" id="figures">{content}</script>'
-        f"<script>{plotly_js()}</script><script>{DRAWING}</script>"
+        f"<script>{REPEATABLE}</script><script>{plotly_js()}</script><script>{DRAWING}</script>"
     )
     with tempfile.TemporaryDirectory() as room:
         source = Path(room) / "figures.html"
