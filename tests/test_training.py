@@ -18,9 +18,7 @@ from plurigp.model import Settings, init_model
 from plurigp.training import (
     COOLED,
     COOLING,
-    LEAST_EPOCHS,
-    MOST_EPOCHS,
-    MOST_STEPS,
+    USUAL,
     WARM,
     WINDOW,
     Data,
@@ -444,6 +442,6 @@ def test_an_epoch_is_every_row_once_and_a_batch_stands_for_all_of_them(world):
 
 
 def test_a_long_table_is_passed_over_less_often():
-    assert enough_epochs(1_400, 500) == MOST_EPOCHS
-    assert enough_epochs(32_561, 500) == MOST_STEPS // 66
-    assert enough_epochs(10**6, 500) == LEAST_EPOCHS
+    assert enough_epochs(1_400, 500) == USUAL.most
+    assert enough_epochs(32_561, 500) == USUAL.steps // 66
+    assert enough_epochs(10**6, 500) == USUAL.least

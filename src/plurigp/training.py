@@ -39,7 +39,6 @@ WINDOW = 10  # epochs over which the bound is smoothed, at least, before a plate
 WINDOW_SHARE = 0.25  # of all epochs so far, if that is more
 COOLING = 0.2  # share of the epochs spent letting both step sizes fall to COOLED of their value
 COOLED = 0.03
-MOST_EPOCHS, MOST_STEPS, LEAST_EPOCHS = 600, 12_000, 20  # a long table has learned in fewer passes
 CALMEST = 1e-3  # how far step sizes are cut when epochs fail, before training gives up
 FINAL_DRAWS = 4  # draws of x per row for the final bound, where the table has at most
 FINAL_ROWS = 5_000  # so many rows; a longer one needs fewer for the same precision
@@ -51,7 +50,7 @@ EAGER = 100  # the first steps, as long as they are cautious, have one each: Λ 
 class Schedule:
     """How long and how fast. `tol`: nats per observed cell that WINDOW epochs must gain for training to go on."""
 
-    max_epochs: int = MOST_EPOCHS
+    max_epochs: int = 600
     batch_size: int = 500
     learning_rate: float = 0.01
     natural_rate: float = 0.3
@@ -59,10 +58,21 @@ class Schedule:
     optimizer: str = "natural"
 
 
-def enough_epochs(n_rows: int, batch_size: int) -> int:
-    """The longest training where nobody says."""
+class Passes(NamedTuple):
+    """How long to train where nobody says: a long table has learned in fewer passes."""
+
+    most: int = 600
+    steps: int = 12_000
+    least: int = 20
+
+
+USUAL = Passes()
+
+
+def enough_epochs(n_rows: int, batch_size: int, passes: Passes = USUAL) -> int:
+    """At most so many passes, or steps, but not fewer passes than the least."""
     n_batches = -(-n_rows // batch_size)
-    return max(LEAST_EPOCHS, min(MOST_EPOCHS, MOST_STEPS // n_batches))
+    return max(passes.least, min(passes.most, passes.steps // n_batches))
 
 
 class Root(NamedTuple):

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from plurigp.study.config import StudyConfig
-from plurigp.study.tasks import common_batch, fitting_batch, training_rows, usual_epochs
+from plurigp.study.tasks import PASSES, common_batch, fitting_batch, training_rows
+from plurigp.training import enough_epochs
 
 CONFIG = StudyConfig()
 
@@ -35,4 +36,4 @@ def test_selection_learns_from_whole_batches_of_a_large_table():
 
 
 def test_passes_are_fewer_where_each_has_many_steps():
-    assert [usual_epochs(n) for n in (1, 6, 10, 20, 200)] == [100, 100, 60, 50, 50]
+    assert [enough_epochs(500 * n, 500, PASSES) for n in (1, 6, 10, 20, 200)] == [100, 100, 60, 50, 50]

@@ -13,13 +13,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SEED, HORIZON = 0, 180.0
-BATCH = 450  # divides the patients and their halves evenly: all fits share one compiled program
 OVERRIDES = {  # what a person knows and the numbers alone do not say
     "activity_limits_patient": {"kind": "binomial", "trials": 7},
     "activity_limits_surrogate": {"kind": "binomial", "trials": 7},
     "education": "gaussian",
     "respiratory_rate": "gaussian",
-    "white_blood_cells": "student_t",
 }
 TIME, EVENT = "follow_up_days", "died"
 
@@ -47,7 +45,6 @@ def run_demo(out: Path, rows: int = 4500, epochs: int = 30, refits: int = 10, re
         n_components=(6,),
         n_restarts=1,
         max_epochs=epochs,
-        batch_size=BATCH,
         max_subtypes=6,
         n_refits=refits,
         n_references=references,

@@ -57,9 +57,9 @@ def code_few(columns: Sequence[Column], units: Sequence[Units], frame: pd.DataFr
 
 
 def _stacked(units: Sequence[Units], n_rows: int) -> Units:
-    """One shift and one scale per cell of the long column."""
+    """One shift and one scale per cell of the long column; a kind's code works cell by cell."""
     shift, scale = (np.repeat([unit[part] for unit in units], n_rows)[:, None] for part in (0, 1))
-    return Units(shift, scale, units[0].squeeze)  # type: ignore[arg-type]  # coding is cell by cell
+    return Units(shift, scale, units[0].squeeze)
 
 
 def _is_plain(dtype: Any) -> bool:

@@ -28,7 +28,7 @@ from plurigp.types import DataError
 
 MOST_LEVELS = 50  # more than this many levels are not one categorical column unless declared so
 SMALL_COUNT = 50
-MANY_ZEROS, HEAP_OF_ZEROS = 0.05, 0.3  # shares of the cells
+MANY_ZEROS, HEAP = 0.05, 0.3  # shares of the cells
 LONG_TAIL = 3.0  # skewness
 HEAVY = 12.0  # excess kurtosis
 OVERDISPERSED = 3.0  # times a Poisson's variance: more than a map usually explains, and the Poisson is a limit of it
@@ -275,7 +275,7 @@ def _is_zero_lognormal(numbers: np.ndarray, low: float) -> bool:
         return False
     zeros = 1 - len(above) / len(numbers)
     tailed = _is_lognormal(above, float(above.min())) or (zeros >= MANY_ZEROS and _skew(numbers) > LONG_TAIL)
-    return tailed or zeros >= HEAP_OF_ZEROS
+    return tailed or zeros >= HEAP
 
 
 def _zeros(numbers: np.ndarray) -> str:
@@ -288,5 +288,5 @@ def _is_heavy(numbers: np.ndarray) -> bool:
     if len(numbers) < 20:
         return False
     scaled = (numbers - numbers.mean()) / (numbers.std() or 1.0)
-    heaped = np.unique(numbers, return_counts=True)[1].max() >= HEAP_OF_ZEROS * len(numbers)
+    heaped = np.unique(numbers, return_counts=True)[1].max() >= HEAP * len(numbers)
     return bool((scaled**4).mean() - 3 > HEAVY) and not heaped

@@ -19,8 +19,8 @@ class Units(NamedTuple):
     Where columns are stacked, shift and scale are arrays [N 1], one of each per cell.
     """
 
-    shift: float = 0.0
-    scale: float = 1.0
+    shift: float | np.ndarray = 0.0
+    scale: float | np.ndarray = 1.0
     squeeze: float = 0.0
 
 

@@ -16,10 +16,11 @@ from plurigp.estimator import PluriGP
 from plurigp.heldout import hide_cells
 from plurigp.study.cluster import HalfMap, half_labels
 from plurigp.study.config import StudyConfig
+from plurigp.training import Passes, enough_epochs
 
 SELECT, MAP, REFIT, REFERENCE = "select", "map", "refit", "reference"
 TRACED = ("bound", "kl_x", "kl_u", "spread")
-ENOUGH_STEPS, LEAST_EPOCHS, MOST_EPOCHS = 600, 50, 100  # in which a map settles; measured on SUPPORT
+PASSES = Passes(most=100, steps=600, least=50)  # in which a map settles; measured on SUPPORT
 WHOLE_BATCHES = 5  # from so many on, leaving an incomplete one out costs little
 
 
@@ -88,7 +89,7 @@ def _fit(task: Task, frame: pd.DataFrame, schema: Schema, config: StudyConfig, s
     return PluriGP(
         task.n_components,
         schema=schema,
-        max_epochs=config.max_epochs or usual_epochs(-(-n // batch)),
+        max_epochs=config.max_epochs or enough_epochs(n, batch, PASSES),
         batch_size=batch,
         random_state=seed,
         **config.model,
@@ -106,11 +107,6 @@ def fitting_batch(n: int, batch: int) -> int:
     """The batch itself where n rows fill theirs up to one row each, or else one that they fill evenly."""
     even = -(-n // -(-n // batch))
     return batch if batch - even <= 1 else even
-
-
-def usual_epochs(n_batches: int) -> int:
-    """As many passes as a map needs to settle, with its cooling."""
-    return int(np.clip(ENOUGH_STEPS // n_batches, LEAST_EPOCHS, MOST_EPOCHS))
 
 
 def held_out(
