@@ -84,16 +84,25 @@ def calibration(result):
 
 def _coverage(cells):
     lines = [
-        "What nominal intervals cover, and the calibration error of level probabilities.\n",
+        "What nominal intervals cover, in brackets before calibration, and the calibration error of level "
+        "probabilities.\n",
         "| table | hidden | kind | cells | 50 % | 80 % | 90 % | calibration error |",
         "|---|--:|---|--:|--:|--:|--:|--:|",
     ]
     for table, rate, kinds in cells:
         for kind, c in kinds.items():
-            cover = " | ".join(f"{c[p]:.1%}" if p in c else "" for p in NOMINAL)
+            cover = " | ".join(_covered(c, p) for p in NOMINAL)
             error = f"{c['calibration_error']:.3f}" if "calibration_error" in c else ""
             lines.append(f"| {table} | {rate} % | {kind} | {c['cells']} | {cover} | {error} |")
     return lines
+
+
+def _covered(figures, level):
+    """Calibrated, and before calibration where both were measured."""
+    if level not in figures:
+        return ""
+    raw = figures.get(f"raw {level}")
+    return f"{figures[level]:.1%}" + (f" ({raw:.1%})" if raw is not None else "")
 
 
 def pooling(result):

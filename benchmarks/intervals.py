@@ -4,8 +4,9 @@ import numpy as np
 import pandas as pd
 
 from plurigp import PluriGP
-from plurigp.data import KINDS
+from plurigp.gaps import first_slots
 from plurigp.predict import draw_given
+from plurigp.ranks import mapped, ranks
 
 NOMINAL = (0.5, 0.8, 0.9)
 N_DRAWS = 400
@@ -15,15 +16,16 @@ def coverage(model: PluriGP, shown: pd.DataFrame, truth: pd.DataFrame, seed: int
     """By kind, over the cells that `truth` has and `shown` has not: how often nominal intervals cover numbers, and the
     calibration error of level probabilities.
 
-    The intervals are central: a number is inside the 80 % one if its rank among draws of its cell lies between 10 and
-    90 %. Draws equal to it, as counts often are, count as below it in a share drawn at random: an interval that must
-    end on whole numbers could not cover exactly 80 % however true the model.
+    The intervals are central: a number is inside the 80 % one if its calibrated rank among draws of its cell lies
+    between 10 and 90 %, that is, between the quantiles of `describe_gaps`; "raw 80%" is by the draws' own quantiles.
+    Draws equal to it, as counts often are, count as below it in a share drawn at random: an interval that must end on
+    whole numbers could not cover exactly 80 % however true the model.
     """
     coder = model.coder_
     hidden, complete = (coder.table(frame[list(coder.schema.names)]) for frame in (shown, truth))
-    slots = np.cumsum([0, *(KINDS[column.kind].n_slots for column in coder.schema.used)])
+    slots = first_slots(coder.schema.used)
     rng = np.random.default_rng(seed)
-    ranks: dict[str, list[np.ndarray]] = {}
+    ranked: dict[str, list[np.ndarray]] = {}
     likeliest: dict[str, list[np.ndarray]] = {}
     at = 0
     for chunk in draw_given(model._predictor, hidden, N_DRAWS, seed):
@@ -36,13 +38,14 @@ def coverage(model: PluriGP, shown: pd.DataFrame, truth: pd.DataFrame, seed: int
                 found = np.stack([shares.max(0), shares.argmax(0) == y])
                 likeliest.setdefault(column.kind, []).append(found)
             else:
-                tied = rng.random(len(y)) * (draws == y).mean(0)
-                ranks.setdefault(column.kind, []).append((draws < y).mean(0) + tied)
+                u = ranks(draws, y, y, rng)
+                ranked.setdefault(column.kind, []).append(np.stack([u, mapped(model.rank_maps_[d], u)]))
         at += chunk.shape[1]
     out: dict[str, dict[str, float]] = {}
-    for kind, parts in ranks.items():
-        off = np.abs(np.concatenate(parts) - 0.5)
-        out[kind] = {"cells": len(off)} | {f"{p:.0%}": float(np.mean(off <= p / 2)) for p in NOMINAL}
+    for kind, parts in ranked.items():
+        raw, calibrated = np.abs(np.concatenate(parts, 1) - 0.5)
+        covers = {f"{p:.0%}": float(np.mean(calibrated <= p / 2)) for p in NOMINAL}
+        out[kind] = {"cells": len(raw), **covers} | {f"raw {p:.0%}": float(np.mean(raw <= p / 2)) for p in NOMINAL}
     for kind, parts in likeliest.items():
         probability, right = np.concatenate(parts, 1)
         out[kind] = {"cells": len(right), "calibration_error": calibration_error(probability, right)}

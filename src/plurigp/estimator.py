@@ -20,13 +20,13 @@ import plurigp
 from plurigp.bound import BoundSpec
 from plurigp.compiling import compiled_work
 from plurigp.data import Coder, Schema, Table, infer_schema, is_parquet, read_table, to_frame, to_rows
-from plurigp.gaps import describe
-from plurigp.likelihoods.blocks import Layout, arrange_columns, make_layout, n_common, rules_of
+from plurigp.gaps import calibrate, describe, some_rows
+from plurigp.likelihoods.blocks import Layout, arrange_columns, arranged_back, make_layout, n_common, rules_of
 from plurigp.likelihoods.registry import import_families, outside_modules
 from plurigp.likelihoods.rules import Rule
 from plurigp.model import Settings, init_model
 from plurigp.parameters import check_count, check_parameters
-from plurigp.persistence import model_arrays, model_from_arrays, read_model, write_model
+from plurigp.persistence import RANK_MAPS, model_arrays, model_from_arrays, rank_maps_from, read_model, write_model
 from plurigp.predict import (
     Predictor,
     cell_log_density,
@@ -41,9 +41,11 @@ from plurigp.predict import (
     values_at,
 )
 from plurigp.progress import ProgressLine
+from plurigp.ranks import unchanged
 from plurigp.training import Data, Epoch, Schedule, Trained, enough_epochs, train
 from plurigp.types import DataError
 
+CALIBRATION = 1  # what tells its random numbers from those of training
 COLLAPSED = 0.05  # a sd of encoded means below this in every dimension is a collapsed map
 
 
@@ -60,6 +62,8 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         read which cells are there), "paper" (networks that do not) or "free" (no encoder).
     hiding : training hides up to this share of a row's cells from the encoder (never from the bound).
     refine : improve every row's place by steps of its own with the decoder frozen; slow.
+    calibrate : after training, hide cells of some rows, see where they rank among their draws, and correct the
+        quantiles of `describe_gaps` by it, column by column; not for encoder="free" and not from a few cells.
     n_quadrature : points J for all families, a dict by kind, or None for each family's own.
     expectation : "quadrature" or "sampling" (the paper's ablation).
     kl_weight : η; 1 is the bound, more centres the embedding.
@@ -84,6 +88,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         encoder: str = "factors",
         hiding: float = 0.0,
         refine: bool = False,
+        calibrate: bool = True,
         n_quadrature: int | Mapping[str, int] | None = None,
         expectation: str = "quadrature",
         kl_weight: float = 1.0,
@@ -106,6 +111,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.encoder = encoder
         self.hiding = hiding
         self.refine = refine
+        self.calibrate = calibrate
         self.n_quadrature = n_quadrature
         self.expectation = expectation
         self.kl_weight = kl_weight
@@ -143,7 +149,17 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self._settings_ = settings
         self._take(layout, run)
         self._record(layout, seen, run, elbo)
+        if self.calibrate and self.encoder != "free":
+            with self._device(), threadpool_limits(1, user_api="blas"):
+                self.rank_maps_ = self._calibrated(layout, values, seen, seed)
         return self
+
+    def _calibrated(self, layout: Layout, values: np.ndarray, seen: np.ndarray, seed: int) -> np.ndarray:
+        """Maps of ranks [D K], from training rows and the encoder's own q(x)."""
+        rng = np.random.default_rng([seed, CALIBRATION])
+        rows = some_rows(len(values), rng)
+        table = arranged_back(layout, values[rows], seen[rows], self.coder_.schema)
+        return calibrate(self._predictor, table, rng)
 
     def _device(self) -> AbstractContextManager[Any]:
         if self.device is None:
@@ -207,6 +223,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def _build(self, layout: Layout) -> None:
         self._predictor = make_predictor(self.model_, self._q, layout, self._rules(layout), float(self.kl_weight))
+        self.rank_maps_ = unchanged(len(layout.order))
         self.lengthscales_ = np.exp(np.asarray(self.model_.gp.kernel.log_lengthscales, float)[-1])
 
     def _record(self, layout: Layout, seen: np.ndarray, run: Trained, elbo: float) -> None:
@@ -291,13 +308,14 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
         In the columns' own units, from `n_draws` draws of each row given its observed cells. Columns of levels have
         no mean: they have the likeliest level and its probability; see `level_probabilities` for all of them.
+        Quantiles are calibrated (see `calibrate`); mean and sd are the draws' own.
         """
         _, table = self._table(X)
         check_count("n_draws", n_draws)
         if not all(0 < level < 1 for level in levels):
             raise ValueError(f"levels must lie between 0 and 1; got {list(levels)}")
         draws = draw_given(self._ready(), table, int(n_draws), _seed(random_state))
-        return describe(self.coder_, table, draws, list(levels))
+        return describe(self.coder_, table, draws, list(levels), self.rank_maps_)
 
     def level_probabilities(self, X: Any, column: Any) -> pd.DataFrame:
         """p(level | the row's observed cells) for every row and level of one column; the column's own cells count."""
@@ -384,7 +402,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             "stopped": self.stopped_,
             "history": [[name, column.tolist()] for name, column in self.history_.items()],
         }
-        return write_model(folder, model_arrays(self.model_, self._q), manifest)
+        return write_model(folder, model_arrays(self.model_, self._q) | {RANK_MAPS: self.rank_maps_}, manifest)
 
 
 def _seed(random_state: Any) -> int:
@@ -452,4 +470,5 @@ def load(folder: str | Path, allow_imports: Iterable[str] = ()) -> PluriGP:
     except (KeyError, TypeError) as error:
         raise DataError(f"{folder}: the manifest lacks or misstates {error}; save the model again") from None
     est._build(layout)
+    est.rank_maps_ = rank_maps_from(arrays, est.rank_maps_)
     return est

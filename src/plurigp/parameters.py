@@ -37,6 +37,8 @@ def check_parameters(given: Mapping[str, Any]) -> None:
             raise ValueError(f"{name}={value!r} must be a number {low}")
     if not _is_number(given["hiding"], Real) or not 0 <= given["hiding"] < 1:
         raise ValueError(f"hiding={given['hiding']!r} must be a number of at least 0 and below 1")
+    if not isinstance(given["calibrate"], bool | np.bool_):
+        raise ValueError(f"calibrate={given['calibrate']!r} must be True or False")
     _check_quadrature(given["n_quadrature"])
 
 

@@ -22,6 +22,7 @@ from plurigp.types import DataError
 
 FORMAT = 1
 ARRAYS, MANIFEST = "model.safetensors", "model.json"
+RANK_MAPS = "gaps.rank_maps"
 
 
 def _digest(content: bytes) -> str:
@@ -151,3 +152,11 @@ def model_from_arrays(arrays: dict[str, np.ndarray], settings: Settings, layout:
     )
     q = Posterior(take("q.m"), take("q.S"), take("q.trace"), take("q.logdet"))
     return Model(encoder, gp, thetas), q
+
+
+def rank_maps_from(arrays: dict[str, np.ndarray], unchanged: np.ndarray) -> np.ndarray:
+    """The saved maps of ranks [D K]; a model from before there were any has the unchanged ones."""
+    maps = arrays.get(RANK_MAPS, unchanged)
+    if maps.shape != unchanged.shape or not (np.diff(maps) > 0).all():
+        raise DataError(f"the saved model's array {RANK_MAPS!r} is not a map of ranks per column; save the model again")
+    return maps

@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 from jaxtyping import Bool, Float, Key
 
 from plurigp.arrays import Array
@@ -90,6 +91,13 @@ def make_layout(schema: Schema) -> Layout:
 def arrange(layout: Layout, table: Table) -> tuple[np.ndarray, np.ndarray]:
     """The table's values [N V] and seen [N D] in block order."""
     return table.values[:, list(layout.slot_order)], table.seen[:, list(layout.order)]
+
+
+def arranged_back(layout: Layout, values: np.ndarray, seen: np.ndarray, schema: Schema) -> Table:
+    """The table of values and seen in block order."""
+    back = Table(np.empty(values.shape), np.empty_like(seen), Schema(schema.used), pd.RangeIndex(len(values)))
+    back.values[:, list(layout.slot_order)], back.seen[:, list(layout.order)] = values, seen
+    return back
 
 
 IN_MEMORY = 2**30  # bytes of coded cells from which they are kept in an unnamed temporary file instead
