@@ -60,7 +60,7 @@ if __name__ == "__main__":
         runs: dict[str, list[float]] = {way: [] for way in WAYS}
         for seed in range(given.seeds):
             shown = hide_cells(frame, schema, given.rate / 100, seed)
-            settings = SETTINGS | {"random_state": seed, "max_epochs": given.epochs}
+            settings = SETTINGS | {"random_state": seed, "max_epochs": given.epochs, "calibrate": False}
             plain = PluriGP(schema=schema, **settings).fit(shown)
             for way, options in WAYS.items():
                 again = PluriGP(schema=schema, **settings | options)

@@ -84,8 +84,10 @@ def calibration(result):
 
 def _coverage(cells):
     lines = [
-        "What nominal intervals cover, in brackets before calibration, and the calibration error of level "
-        "probabilities.\n",
+        (
+            "What nominal intervals cover, in brackets before calibration, and the calibration error of level "
+            "probabilities.\n"
+        ),
         "| table | hidden | kind | cells | 50 % | 80 % | 90 % | calibration error |",
         "|---|--:|---|--:|--:|--:|--:|--:|",
     ]

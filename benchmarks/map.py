@@ -11,7 +11,8 @@ from plurigp.picture import write_map
 
 if __name__ == "__main__":
     support = load_support()
-    model = PluriGP(10, schema=support.schema, max_epochs=60, batch_size=1000, random_state=0, verbose=True)
+    settings = {"max_epochs": 60, "batch_size": 1000, "random_state": 0, "calibrate": False, "verbose": True}
+    model = PluriGP(10, schema=support.schema, **settings)
     x = model.fit_transform(support.table)
     groups = support.table["diagnosis_group"].astype(str).to_numpy()
     write_map(Path(__file__).parent.parent / "docs" / "map.svg", x, groups, "diagnosis group")

@@ -77,7 +77,7 @@ def oracle(sim, frame, truth, edge=4.0, n_points=90):
 
 def run(seed, n_rows, **parameters):
     sim = simulate(n_rows=n_rows, n_components=2, missing=0.2, random_state=seed)
-    model = PluriGP(n_components=2, schema=sim.schema, random_state=seed, **parameters).fit(sim.table)
+    model = PluriGP(2, schema=sim.schema, random_state=seed, calibrate=False, **parameters).fit(sim.table)
     ours = model.score_cells(sim.table, sim.truth).to_numpy()
     coder = model.coder_
     marginal = marginal_log_density(coder.table(sim.table), coder.table(sim.truth)) - coder.log_units

@@ -391,6 +391,7 @@ def test_nothing_is_answered_before_fit(method, frame):
         ({"dtype": "float16"}, "dtype='float16' is not one of float32, float64"),
         ({"dtype": np.float32}, "is not one of float32, float64"),
         ({"kl_weight": -1.0}, "kl_weight=-1.0 must be a number at least 0"),
+        ({"calibrate": "yes"}, "calibrate='yes' must be True or False"),
         ({"hiding": 1.0}, "hiding=1.0 must be a number of at least 0 and below 1"),
         ({"kl_weight": np.nan}, "kl_weight=nan must be a number at least 0"),
         ({"tol": "none"}, "tol='none' must be a number at least 0"),

@@ -1,12 +1,17 @@
 """Imputation with its uncertainty: completed tables, quantiles per gap, probabilities per level."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from plurigp import PluriGP
+from plurigp.data import Coder, infer_schema
 from plurigp.datasets import simulate
+from plurigp.gaps import _bounds, _hide, calibrate
 from plurigp.heldout import hide_cells
+from plurigp.ranks import FEWEST, KNOTS, unchanged
 from plurigp.types import DataError
 
 COLUMNS = {"gaussian": 3, "beta": 1, "bernoulli": 2, "categorical": 1, "poisson": 1}
@@ -14,7 +19,7 @@ COLUMNS = {"gaussian": 3, "beta": 1, "bernoulli": 2, "categorical": 1, "poisson"
 
 @pytest.fixture(scope="module")
 def case():
-    made = simulate(n_rows=300, columns=COLUMNS, missing=0.0, random_state=3)
+    made = simulate(n_rows=400, columns=COLUMNS, missing=0.0, random_state=3)
     shown = hide_cells(made.table, made.schema, 0.3, 1)
     return made.table, shown, PluriGP(2, schema=made.schema, random_state=0, max_epochs=40).fit(shown)
 
@@ -74,6 +79,92 @@ def test_intervals_cover_what_was_hidden(case):
     hidden = np.array([truth[c].iloc[r] for r, c in zip(lines["row"], lines["column"], strict=True)], float)
     cover = np.mean((lines["q5"] <= hidden) & (hidden <= lines["q95"]))
     assert abs(cover - 0.9) < 3 * np.sqrt(0.9 * 0.1 / len(lines)) + 0.02
+
+
+# --- calibration ---
+
+
+def test_maps_rise_and_those_of_levels_change_nothing(case):
+    _, _, model = case
+    assert model.rank_maps_.shape == (len(model.schema_.used), len(KNOTS))
+    assert (np.diff(model.rank_maps_) > 0).all()
+    for column, G in zip(model.schema_.used, model.rank_maps_, strict=True):
+        assert np.array_equal(G, KNOTS) == bool(column.levels)
+
+
+def test_quantiles_are_those_of_the_draws_at_other_levels(case):
+    """Mean, sd and draws know nothing of calibration."""
+    _, shown, model = case
+    rows = shown.iloc[:100]
+    name = next(c.name for c in model.schema_.used if c.kind == "gaussian")
+    kept, d = model.rank_maps_, [c.name for c in model.schema_.used].index(name)
+    calibrated, drawn = model.describe_gaps(rows, n_draws=40), model.impute_draws(rows, 1, random_state=0)[0]
+    try:
+        model.rank_maps_ = unchanged(len(kept))
+        levels = np.interp([0.05, 0.95], kept[d], KNOTS).tolist()
+        plain = model.describe_gaps(rows, levels=levels, n_draws=40)
+        pd.testing.assert_frame_equal(model.impute_draws(rows, 1, random_state=0)[0], drawn)
+    finally:
+        model.rank_maps_ = kept
+    own = calibrated["column"] == name
+    assert own.sum() > 20
+    pd.testing.assert_frame_equal(plain[["mean", "sd"]], calibrated[["mean", "sd"]])
+    for name, level in zip(("q5", "q95"), levels, strict=True):
+        np.testing.assert_allclose(calibrated[own][name], plain[own][f"q{100 * level:g}"])
+
+
+def test_wide_draws_are_put_right(case):
+    """A decoder that is told of twice the noise there is covers too much; its maps take that back."""
+    _, shown, model = case
+    layout = model._predictor.layout
+    block = next(b for b, block in enumerate(layout.blocks) if block.likelihood.kind == "gaussian")
+    thetas = list(model._predictor.model.thetas)
+    thetas[block] = {name: value + np.log(4.0) for name, value in thetas[block].items()}
+    wide = replace(model._predictor, model=replace(model._predictor.model, thetas=tuple(thetas)))
+    maps = calibrate(wide, model.coder_.table(shown), np.random.default_rng(0))
+    for column, before, after in zip(model.schema_.used, model.rank_maps_, maps, strict=True):
+        if column.kind == "gaussian":
+            inside = [np.interp(0.75, KNOTS, G) - np.interp(0.25, KNOTS, G) for G in (before, after)]
+            assert inside[1] > inside[0] + 0.05
+
+
+def test_a_table_of_few_cells_is_not_calibrated(case, monkeypatch):
+    """Nothing is computed."""
+    _, shown, model = case
+    monkeypatch.setattr("plurigp.gaps.draw_given", None)
+    maps = calibrate(model._predictor, model.coder_.table(shown.iloc[:FEWEST]), np.random.default_rng(0))
+    np.testing.assert_array_equal(maps, unchanged(len(maps)))
+
+
+def test_a_hidden_cell_leaves_no_trace(rng):
+    """Neither its value nor its bounds; trials, which the row has in any case, stay."""
+    frame = pd.DataFrame(
+        {
+            "lab": ["<0.5", "3", "1-2", "7"],
+            "hits": [1, 2, 3, 4],
+            "shots": [5, 5, 6, 6],
+            "cost": [0.0, 3.0, 0.0, 2.5],
+            "ward": ["a", "b", "a", "b"],
+        }
+    )
+    kinds = {
+        "lab": "censored_lognormal",
+        "hits": {"kind": "binomial", "trials": "shots"},
+        "cost": "zero_lognormal",
+        "ward": "bernoulli",
+    }
+    coder = Coder.fit(frame, infer_schema(frame, kinds))
+    hidden = rng.random((4, 4)) < 0.5
+    shown = frame[["lab", "hits", "cost", "ward"]].astype(object).mask(hidden).assign(shots=frame["shots"])
+    ours, theirs = _hide(coder.table(frame), hidden), coder.table(shown)
+    np.testing.assert_array_equal(ours.values, theirs.values)
+    np.testing.assert_array_equal(ours.seen, theirs.seen)
+    low, high = _bounds(coder.table(frame))
+    assert (low[:, 0] < high[:, 0]).tolist() == [True, False, True, False]
+    np.testing.assert_array_equal(low[:, 1:], high[:, 1:])
+
+
+# --- levels ---
 
 
 def test_level_probabilities_sum_to_one_and_agree_with_impute(case):

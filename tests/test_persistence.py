@@ -14,6 +14,7 @@ import pytest
 import plurigp
 from plurigp import DataError, PluriGP
 from plurigp.persistence import ARRAYS, MANIFEST, _canonical, _digest, write_model
+from plurigp.ranks import unchanged
 
 SOURCE = Path(plurigp.__file__).parent
 SECRET_ROW, SECRET_ID, SECRET_TEXT = "rowlabel-zebra", "patient-walrus", "seen on the ninth by dr quokka"
@@ -93,6 +94,25 @@ def test_a_loaded_model_is_the_saved_one(fitted, saved, tmp_path):
     again = loaded.save(tmp_path / "again")
     for name in (ARRAYS, MANIFEST):
         assert (again / name).read_bytes() == (saved / name).read_bytes()
+
+
+def test_maps_of_ranks_are_kept_and_older_models_have_none(fitted, folder):
+    """What was saved before there were any answers with the draws' own quantiles."""
+    from plurigp.persistence import RANK_MAPS, read_model
+
+    arrays, manifest = read_model(folder)
+    manifest = {k: v for k, v in manifest.items() if k not in ("format", "arrays_sha256")}
+    maps = unchanged(2)
+    maps[0] = maps[0] ** 2
+    write_model(folder, arrays | {RANK_MAPS: maps}, manifest)
+    np.testing.assert_array_equal(plurigp.load(folder).rank_maps_, maps)
+    params = {k: v for k, v in manifest["params"].items() if k != "calibrate"}
+    write_model(folder, {k: v for k, v in arrays.items() if k != RANK_MAPS}, manifest | {"params": params})
+    np.testing.assert_array_equal(plurigp.load(folder).rank_maps_, unchanged(2))
+    for broken in (maps[:1], maps[:, ::-1]):
+        write_model(folder, arrays | {RANK_MAPS: broken}, manifest)
+        with pytest.raises(DataError, match="not a map of ranks per column; save the model again"):
+            plurigp.load(folder)
 
 
 def test_a_declared_schema_is_kept_for_a_refit(fitted, tmp_path):

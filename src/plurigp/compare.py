@@ -94,6 +94,7 @@ def compare_kinds(
             max_epochs=max_epochs,
             kl_weight=len(copies) / len(used),
             random_state=random_state,
+            calibrate=False,
         ).fit(shown)
         cells = model.score_cells(shown, wide).to_numpy()
         scores = np.where(np.isnan(cells), scores, cells)

@@ -11,9 +11,9 @@ from plurigp.data import KINDS, Coder, Column, Table
 from plurigp.predict import CHUNKS, Predictor, draw_given
 from plurigp.ranks import FEWEST, level_of_draws, rank_map, ranks, unchanged
 
-HIDDEN_SHARE = 0.25  # of the cells whose ranks are asked for
+HIDDEN_SHARE = 1 / 3  # of the cells whose ranks are asked for
 N_DRAWS = 100  # among which a hidden cell is ranked
-ROWS_PER_CHUNK, MOST_CHUNKS = 1000, 4  # a chunk of rows is ranked for so many of the table's
+ROWS_PER_CHUNK, MOST_CHUNKS = 700, 8  # a chunk of rows for so many of the table's, but one for the first two
 
 
 def describe(
@@ -81,7 +81,7 @@ def _describe_column(
 
 def some_rows(n_rows: int, rng: np.random.Generator) -> np.ndarray:
     """Rows to calibrate with: whole chunks where the table has them, so that one compilation serves."""
-    n = min(n_rows, CHUNKS[-1] * int(np.clip(n_rows // ROWS_PER_CHUNK, 1, MOST_CHUNKS)))
+    n = min(n_rows, CHUNKS[-1] * int(np.clip(n_rows // ROWS_PER_CHUNK - 1, 1, MOST_CHUNKS)))
     return np.sort(rng.choice(n_rows, n, replace=False))
 
 

@@ -6,12 +6,15 @@ import numpy as np
 from jaxtyping import Float
 
 KNOTS = np.linspace(0.0, 1.0, 41)  # the ranks at which a map is kept
-FEWEST = 50  # cells below which a column keeps its draws' own quantiles
-PRIOR = 50  # the weight of "the draws are right", in cells
+FEWEST = 70  # cells below which a column keeps its draws' own quantiles
+PRIOR = 100  # the weight of "the draws are right", in cells
 
 
 def ranks(
-    draws: Float[np.ndarray, "S n"], low: Float[np.ndarray, " n"], high: Float[np.ndarray, " n"], rng: np.random.Generator
+    draws: Float[np.ndarray, "S n"],
+    low: Float[np.ndarray, " n"],
+    high: Float[np.ndarray, " n"],
+    rng: np.random.Generator,
 ) -> Float[np.ndarray, " n"]:
     """The rank of each cell among its draws, in (0, 1): uniform if cell and draws come from one distribution.
 

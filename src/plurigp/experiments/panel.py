@@ -62,6 +62,7 @@ class Fit:
             max_epochs=self.max_epochs,
             batch_size=self.batch_size,
             random_state=self.seed + seed,
+            calibrate=False,
             **{"encoder": ENCODER} | dict(self.model or {}),
         )
 

@@ -92,7 +92,7 @@ def _fit(task: Task, frame: pd.DataFrame, schema: Schema, config: StudyConfig, s
         max_epochs=config.max_epochs or enough_epochs(n, batch, PASSES),
         batch_size=batch,
         random_state=seed,
-        **config.model,
+        **config.model | {"calibrate": task.kind == MAP and config.model.get("calibrate", True)},
     ).fit(frame.iloc[task.rows].reset_index(drop=True))
 
 
