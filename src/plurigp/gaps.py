@@ -11,7 +11,7 @@ from plurigp.data import KINDS, Coder, Column, Table
 from plurigp.predict import CHUNKS, Predictor, draw_given
 from plurigp.ranks import FEWEST, level_of_draws, rank_map, ranks, unchanged
 
-HIDDEN_SHARE = 1 / 3  # of the cells whose ranks are asked for
+HIDDEN_SHARE = 0.2  # of observed cells; with more, rows are less like those that people ask about
 N_DRAWS = 100  # among which a hidden cell is ranked
 ROWS_PER_CHUNK, MOST_CHUNKS = 700, 8  # a chunk of rows for so many of the table's, but one for the first two
 

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float
 
 KNOTS = np.linspace(0.0, 1.0, 41)  # the ranks at which a map is kept
-FEWEST = 70  # cells below which a column keeps its draws' own quantiles
+FEWEST = 40  # cells below which a column keeps its draws' own quantiles
 PRIOR = 100  # the weight of "the draws are right", in cells
 
 
