@@ -11,6 +11,7 @@ from plurigp.data import Coder, infer_schema
 from plurigp.datasets import simulate
 from plurigp.gaps import _bounds, _hide, calibrate
 from plurigp.heldout import hide_cells
+from plurigp.predict import levels_of_columns
 from plurigp.ranks import FEWEST, KNOTS, unchanged
 from plurigp.types import DataError
 
@@ -176,6 +177,15 @@ def test_level_probabilities_sum_to_one_and_agree_with_impute(case):
         np.testing.assert_allclose(shares.sum(axis=1), 1, atol=1e-3)
         gaps = shown[column.name].isna()
         assert (shares[gaps].idxmax(axis=1).to_numpy() == filled[column.name][gaps].to_numpy()).all()
+
+
+def test_one_sweep_answers_all_columns_as_one_by_one(case):
+    _, shown, model = case
+    places = [d for d, column in enumerate(model.schema_.used) if column.levels]
+    together = levels_of_columns(model._ready(), model.coder_.table(shown), places)
+    for d, shares in zip(places, together, strict=True):
+        alone = model.level_probabilities(shown, model.schema_.used[d].name)
+        np.testing.assert_array_equal(shares[:, : alone.shape[1]], alone)
 
 
 def test_a_table_without_gaps_has_nothing_to_describe(case):

@@ -13,6 +13,7 @@ import optax
 from jaxtyping import Bool, Float
 
 from plurigp.arrays import Array, Scalar
+from plurigp.compiling import compiled_work
 from plurigp.data import Table
 from plurigp.likelihoods.blocks import Layout, Thetas, arrange, cell_log_probs, column_starts, make_layout
 
@@ -24,7 +25,7 @@ def marginal_log_density(train: Table, scored: Table) -> np.ndarray:
     layout = make_layout(train.schema)
     values, seen = arrange(layout, train)
     new_values, new_seen = arrange(layout, scored)
-    with jax.enable_x64(True):
+    with compiled_work():
         fitted = _fit(layout, *column_starts(train.schema, layout, values, seen), values, seen)
         cells = np.asarray(_cells(layout, fitted[1], new_values, fitted[0]))
     out = np.empty_like(cells)

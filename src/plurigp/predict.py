@@ -1,6 +1,6 @@
 """What a trained model answers, in float64 and row by row: no answer depends on the other rows of the call."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -273,11 +273,21 @@ def fill_values(predictor: Predictor, table: Table, n_draws: int = 32) -> np.nda
 
 def level_probabilities(predictor: Predictor, table: Table, column: int, n_draws: int = 32) -> np.ndarray:
     """p(level | the row's observed cells) [N K] of a column of levels, given by its place among the used ones."""
-    place = predictor.layout.order.index(column)
-    number = next(n for n, block in enumerate(predictor.layout.blocks) if place < block.columns[1])
-    expected = _answers(predictor, table, _expected, n_draws)[number]
-    own = expected[:, place - predictor.layout.blocks[number].columns[0]]
-    return np.concatenate([1 - own, own], 1) if own.shape[1] == 1 else own
+    return levels_of_columns(predictor, table, [column], n_draws)[0]
+
+
+def levels_of_columns(
+    predictor: Predictor, table: Table, columns: Sequence[int], n_draws: int = 32
+) -> list[np.ndarray]:
+    """The same of several columns from one sweep over the rows, which costs as much as for one of them."""
+    expected = _answers(predictor, table, _expected, n_draws)
+    found = []
+    for column in columns:
+        place = predictor.layout.order.index(column)
+        number = next(n for n, block in enumerate(predictor.layout.blocks) if place < block.columns[1])
+        own = expected[number][:, place - predictor.layout.blocks[number].columns[0]]
+        found.append(np.concatenate([1 - own, own], 1) if own.shape[1] == 1 else own)
+    return found
 
 
 def values_at(predictor: Predictor, table: Table, x: np.ndarray) -> np.ndarray:

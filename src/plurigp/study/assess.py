@@ -9,6 +9,7 @@ import pandas as pd
 from plurigp.data import Schema
 from plurigp.estimator import PluriGP, load
 from plurigp.heldout import by, cell_scores
+from plurigp.predict import levels_of_columns
 from plurigp.study.characterise import read_values
 from plurigp.study.config import StudyConfig
 from plurigp.study.tasks import held_out
@@ -50,12 +51,14 @@ def _level_probabilities(
 
     Of two levels one is enough: the other's probability is the rest.
     """
-    with_levels = [c for c in model.schema_.used if c.kind in LEVELS]
+    places = [d for d, column in enumerate(model.schema_.used) if column.kind in LEVELS]
+    with_levels = [model.schema_.used[d] for d in places]
     actual = read_values(truth, Schema(tuple(with_levels)))
-    for column in with_levels:
+    shares = levels_of_columns(model._ready(), model.coder_.table(shown), places) if places else []
+    for column, share in zip(with_levels, shares, strict=True):
         hidden = shown[column.name].isna().to_numpy() & np.isfinite(actual[column.name])
         if hidden.any():
             first = int(column.kind == "bernoulli")
-            predicted = model.level_probabilities(shown, column.name).to_numpy()[hidden, first:]
+            predicted = share[hidden, first : len(column.levels)]
             happened = actual[column.name][hidden, None] == np.arange(first, len(column.levels))
             yield column.name, predicted.ravel(), happened.ravel().astype(float)
