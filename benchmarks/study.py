@@ -6,12 +6,12 @@
     python benchmarks/study.py killed [--tables 20] [--rows 300]
     python benchmarks/study.py support --folder DIR
 
-planted: adjusted Rand index and number of subtypes on the simulated cohort. size: how often subtypes are called
-robust in structureless tables, by the structureless reference and by the paper's permutations. split: how often
+planted: adjusted Rand index of the strata and number of subtypes on the simulated cohort. size: how often subtypes are
+called robust in structureless tables, by the structureless reference and by the paper's permutations. split: how often
 columns of pure noise are called characteristic, tested on the rows that made the clusters, on the other half of the
 rows, and on the other half placed without the tested column. killed: a study killed at so many random moments goes
 on and ends with the bytes of one that was left alone. support: the study of all SUPPORT patients as the command line
-runs it, with its times and the risk of death by subtype; a finished one in the folder is only read. What was found is
+runs it, with its times and the risk of death by stratum; a finished one in the folder is only read. What was found is
 kept after every table; only what is not there yet is run, so that two of these may share the work.
 """
 
@@ -26,6 +26,7 @@ import numpy as np
 import pandas as pd
 from common import save, saved
 from sklearn.metrics import adjusted_rand_score
+from study_sections import right
 
 from plurigp import Study, load, load_study
 from plurigp.datasets import load_support, simulate_cohort
@@ -46,17 +47,17 @@ def planted(given, done):
             started = time.perf_counter()
             cohort = simulate_cohort(given.rows, K, separation=given.separation, random_state=seed)
             result = Study(schema=cohort.schema, **settings(given, seed)).fit(cohort.table)
-            found = result.clusters.subtype
             yield {
                 "planted": K,
                 "seed": seed,
                 "n_components": result.facts["n_components"],
                 "found": result.facts["n_subtypes"],
+                "strata": result.facts["n_strata"],
                 "paper": result.facts["n_paper_clusters"],
                 "structured": result.facts["structured"],
                 "p": result.facts["structure_p"],
                 "robust": result.facts["n_robust"],
-                "ari": adjusted_rand_score(cohort.subtype, found),
+                "ari": adjusted_rand_score(cohort.subtype, result.clusters.subtype),
                 "pac": result.facts["pac"],
                 "seconds": time.perf_counter() - started,
             }
@@ -157,9 +158,9 @@ def support(given, done):
     references = last("fits/reference-*.safetensors") - last("fits/refit-*.safetensors")
     rest = last("report.html") - last("study.json") - references
     risks = result.risks[result.risks["subtype"] > 0]
-    facts = ("n_rows", "n_components", "n_subtypes", "n_robust", "structured", "structure_p", "n_paper_clusters")
+    facts = ("n_rows", "n_components", "n_subtypes", "n_strata", "n_robust", "structured", "structure_p")
     yield {
-        **{name: result.facts[name] for name in facts},
+        **{name: result.facts[name] for name in (*facts, "n_paper_clusters")},
         "minutes": {"references": references, "all else": rest} if whole else None,
         "log_rank_p": float(result.survival_tests["p"].iloc[0]) if len(result.survival_tests) else None,
         "risks": risks[["subtype", "time", "risk", "low", "high"]].to_dict("records"),
@@ -191,7 +192,7 @@ def summary(what, runs):
     """Rates with their binomial standard errors."""
     frame = pd.DataFrame(runs)
     if what == "planted":
-        frame["right"] = frame["found"] == frame["planted"]
+        frame["right"] = right(frame)
         return frame.groupby("planted")[["right", "structured", "ari"]].mean().reset_index().to_dict("records")
     if what == "support":
         return {}

@@ -34,11 +34,11 @@ def test_it_prints_and_writes_what_it_promises(tmp_path, capsys, monkeypatch):
 
 
 @pytest.mark.slow
-def test_every_family_beats_its_marginal_and_subtypes_differ_in_mortality(tmp_path):
+def test_every_family_beats_its_marginal_and_strata_differ_in_mortality(tmp_path):
     run_demo(tmp_path / "out")
     result = plurigp.load_study(tmp_path / "out")
     gain = (result.predictions["gain"] * result.predictions["cells"]).groupby(result.predictions["kind"]).sum()
     assert len(gain) == 9
     assert (gain > 0).all(), gain
-    if result.facts["n_subtypes"] > 1:
+    if result.facts["n_strata"] > 1:
         assert result.survival_tests["p"].min() < 0.05

@@ -5,6 +5,7 @@ import pytest
 from typer.testing import CliRunner
 
 from plurigp.cli.app import app
+from plurigp.cli.study import verdict
 
 run = CliRunner().invoke
 QUICK = """
@@ -49,7 +50,7 @@ def test_a_study_and_going_on(patients):
     again = study(patients, *options, "--json")
     assert again.exit_code == 0, again.output
     facts = json.loads(again.stdout)
-    assert facts["n_subtypes"] == 2
+    assert facts["n_subtypes"] == facts["n_strata"] == 2
     assert (patients / "run" / "assignments.csv").exists()
     assert f"wrote {patients / 'run' / 'report.html'}" in first.stdout
     shown = run(
@@ -80,6 +81,26 @@ def test_bad_requests_are_one_line(patients, options, message):
     assert message in result.stderr
     assert result.stderr.count("\n") == 1
     assert not (patients / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("structured", "choice", "n", "said"),
+    [
+        (
+            True,
+            "stability",
+            3,
+            "3 subtypes, 2 of them robust; their half maps agree better than those of 19 structureless",
+        ),
+        (False, "stability", 5, "as well (p = 0.15); the 5 strata describe the continuum and are no subtypes"),
+        (False, "given", 3, "; the 3 strata asked for describe the continuum and are no subtypes"),
+        (False, "given", 1, "a continuum: no structure beyond what 19 structureless tables show as well (p = 0.15)"),
+        (None, "stability", 2, "2 clusters; with 19 structureless tables nothing can be said of their robustness"),
+    ],
+)
+def test_the_verdict_in_a_line(structured, choice, n, said):
+    facts = {"structured": structured, "choice": choice, "n_references": 19, "structure_p": 0.15, "n_robust": 2}
+    assert said in verdict(facts, n)
 
 
 def test_out_may_not_be_a_file(patients):

@@ -47,8 +47,9 @@ def planted_result(n_rows=120, n_subtypes=3, n_binary=4, n_real=5, n_proportion=
     return StudyResult(
         facts={
             "title": "Patients of a simulated clinic", "n_rows": n_rows, "n_columns": len(names), "n_components": 4,
-            "gap_share": float(gaps.mean()), "n_subtypes": n_subtypes, "n_robust": n_subtypes - 1, "structured": True,
-            "structure_p": 0.05, "level": 0.05, "choice": "stability", "n_paper_clusters": 5, "n_outliers": 2,
+            "gap_share": float(gaps.mean()), "n_subtypes": n_subtypes, "n_strata": n_subtypes,
+            "n_robust": n_subtypes - 1, "structured": True, "structure_p": 0.05, "level": 0.05, "choice": "stability",
+            "n_paper_clusters": 5, "n_outliers": 2,
             "n_refits": 30, "n_permutations": 1000, "n_references": 19, "pac": 0.08, "sampled_pairs": 0,
             "view_method": "pca", "bound": -100.0, "stopped": "plateau", "test_rows": n_rows // 5, "hidden_cells": 99,
             "split_rows": n_rows // 2, "time_column": "days", "event_column": "died", "notes": [],
@@ -94,11 +95,20 @@ def planted_result(n_rows=120, n_subtypes=3, n_binary=4, n_real=5, n_proportion=
     )  # fmt: skip
 
 
+def continuum(result: StudyResult) -> StudyResult:
+    """The same table with no subtypes to defend, cut into as many strata to describe it."""
+    facts = result.facts | {"structured": False, "structure_p": 0.15, "n_subtypes": 1, "n_robust": 0}
+    strata = result.subtypes.assign(robust=False, agreement=0.55, reference_p=0.4, index=0.7, certainty=0.71)
+    tried = result.clusterings.assign(stability=[0.62, 0.56, 0.41, 0.3], gain=[0.02, 0.06, 0.01, 0.0], p=0.15)
+    return replace(result, facts=facts, subtypes=strata, clusterings=tried)
+
+
 def structureless(result: StudyResult) -> StudyResult:
-    """The same table called one group."""
+    """The same table without subtypes and not cut either, as one group was asked for."""
     n = result.facts["n_rows"]
     one = Clusters(np.ones(n, int), np.ones((n, 1)), result.clusters.mixture)
-    facts = result.facts | {"structured": False, "structure_p": 0.6, "n_subtypes": 1, "n_robust": 0, "n_outliers": 0}
+    facts = result.facts | {"structured": False, "structure_p": 0.6, "n_subtypes": 1, "n_strata": 1, "n_robust": 0,
+                            "n_outliers": 0, "choice": "given"}  # fmt: skip
     lone = result.subtypes.head(1).assign(robust=False, size=n, share=1.0)
     empty = ("characteristics", "associations", "missingness", "survival_tests")
     none = {name: result.frames()[name].head(0) for name in empty}
@@ -132,6 +142,12 @@ def result() -> StudyResult:
 
 
 @pytest.fixture(scope="session")
+def graded(result) -> StudyResult:
+    """A continuum, described in strata."""
+    return continuum(result)
+
+
+@pytest.fixture(scope="session")
 def lone(result) -> StudyResult:
     """The same table without structure."""
     return structureless(result)
@@ -153,3 +169,9 @@ def hostile() -> list[str]:
 def hostile_result(hostile) -> StudyResult:
     """A result with those names everywhere."""
     return renamed(planted_result(200, 3, 20, 25, 5), hostile)
+
+
+@pytest.fixture(scope="session")
+def hostile_graded(hostile_result) -> StudyResult:
+    """A continuum with those names."""
+    return continuum(hostile_result)

@@ -38,10 +38,28 @@ def test_a_table_of_paper_size_makes_a_small_file(of_paper_size, tmp_path):
     assert path.read_bytes() == write_report(of_paper_size, tmp_path / "again.html").read_bytes()
 
 
+def test_a_continuum_is_described_in_strata(graded):
+    """Every figure and table is there, and nothing on the page calls a stratum a subtype."""
+    page = render(graded)
+    figures = data_of(page)
+    assert set(figures) == NAMES
+    body = unescape(re.sub(r"<[^>]*>", " ", re.sub(r"<style.*?</style>", "", without_scripts(page), flags=re.DOTALL)))
+    assert "form a continuum, without subtypes; three strata describe it" in body
+    assert "The division into strata is no robust evidence of subtypes" in body
+    assert "division of a continuum" in body
+    assert "tentative" not in body
+    assert not re.findall(
+        r"(?i)\b(?:the|each|all|per|by|a|some) subtypes? (?!study)|subtype \d", body.split("Methods")[0]
+    )
+    assert "ubtype" not in json.dumps(figures)
+    assert [trace["name"] for trace in figures["map"]["data"]] == ["Outliers", "Stratum 1", "Stratum 2", "Stratum 3"]
+    assert figures["map"]["choices"][0]["label"] == "Stratum"
+
+
 def test_one_group_has_no_comparisons(lone):
     page = render(lone)
     assert {"sizes", "consensus", "characteristics", "shuffled"}.isdisjoint(data_of(page))
-    assert "no subtypes: these data look like one continuous group" in page
+    assert "120 patients form a continuum, without subtypes." in page
 
 
 def test_no_outcome_no_references_no_choice(result):
@@ -88,8 +106,9 @@ def test_json_cannot_leave_its_element():
     assert json.loads(text) == {"a": "</script><!--\u2028\u2029&"}
 
 
-def test_hostile_names_are_text(hostile, hostile_result):
-    page = render(hostile_result)
+@pytest.mark.parametrize("made", ["hostile_result", "hostile_graded"])
+def test_hostile_names_are_text(hostile, made, request):
+    page = render(request.getfixturevalue(made))
     assert len(hostile) == len(set(hostile)) == 50
     body = without_scripts(page)
     assert page.count("<script>") == 2

@@ -29,24 +29,68 @@ def test_the_findings_in_words(result):
     assert "more reproducible than what structureless data give" in text
     assert "p = 0.050, from 19 comparison tables" in text
     assert "Subtypes 1 and 2 pass both comparisons; treat subtype 3 as tentative" in text
-    assert "within 180 (days)" in text
+    assert (
+        "The outcome “died”, which was not used in the fit, differs between the subtypes (log-rank p < 0.001)" in text
+    )
+    risks = result.risks[(result.risks["subtype"] > 0) & (result.risks["time"] == 30)].sort_values("risk")
+    for end, line in zip(("from", "to"), (risks.iloc[0], risks.iloc[-1]), strict=True):
+        interval = f"95% interval {percent(line['low'])} to {percent(line['high'])}"
+        assert f"{end} {percent(line['risk'])} in subtype {line['subtype']:.0f} ({interval})" in text
+    assert "within 30 (days)" in text
     assert [portrait.robust for portrait in summary.portraits] == [True, True, False]
     assert all("against" in portrait.sentence for portrait in summary.portraits)
-    assert all(portrait.outcome.startswith("died within 180 (days): ") for portrait in summary.portraits)
+    assert all(portrait.outcome.startswith("died within 30 (days): ") for portrait in summary.portraits)
 
 
-def test_no_subtypes_in_words(lone):
+def test_a_continuum_in_words(graded):
+    summary = summarise(graded)
+    assert summary.headline == "120 patients form a continuum, without subtypes; three strata describe it."
+    verdict, division, outcome = summary.sentences
+    assert verdict.startswith("These patients form a continuum: ")
+    assert "no more reproducible than in tables without groups (p = 0.15, from 19 comparison tables" in verdict
+    assert division.startswith(
+        "To describe the continuum, the map was cut into three strata. Their borders are a conve"
+    )
+    assert "not used in the fit, differs between the strata (log-rank p < 0.001): within 30 (days) its risk" in outcome
+    assert {("0", "subtypes found"), ("3", "strata")} < set(summary.figures)
+    assert [portrait.name for portrait in summary.portraits] == ["Stratum 1", "Stratum 2", "Stratum 3"]
+    assert {portrait.badge for portrait in summary.portraits} == {"division of a continuum"}
+    assert all("against" in portrait.sentence for portrait in summary.portraits)
+    assert "does not rule them out" in summary.caveats[0]
+    assert "clusters too small to be called strata" in " ".join(summary.caveats)
+
+
+def test_one_group_in_words(lone):
     summary = summarise(lone)
-    assert "no subtypes" in summary.headline
-    assert "not more reproducible" in summary.sentences[0]
+    assert summary.headline == "120 patients form a continuum, without subtypes."
+    assert "no more reproducible" in summary.sentences[0]
+    assert "strata" not in " ".join([*summary.sentences, *summary.caveats])
     assert summary.portraits == []
 
 
-def test_groups_asked_for_where_there_is_no_structure(result):
-    facts = result.facts | {"structured": False, "structure_p": 0.6, "n_robust": 0, "choice": "given"}
-    summary = summarise(replace(result, facts=facts))
-    assert summary.headline.startswith("120 patients, cut into three groups as asked: these data look like one ")
+@pytest.mark.parametrize(("choice", "whose"), [("given", "asked for"), ("paper", "of the paper's mixture")])
+def test_groups_asked_for_where_there_is_no_structure(graded, choice, whose):
+    facts = graded.facts | {"choice": choice, "n_subtypes": 3}
+    summary = summarise(replace(graded, facts=facts))
+    assert summary.headline == summarise(graded).headline
+    assert f"cut into three strata, the number {whose}. " in summary.sentences[1]
     assert len(summary.portraits) == 3
+    assert summary.number == f"The number taken is the one {whose} (orange diamond)."
+
+
+@pytest.mark.parametrize(("level", "needed"), [(0.05, 19), (0.01, 99), (0.4, 2)])
+def test_too_few_comparison_tables_say_nothing(result, level, needed):
+    facts = result.facts | {"structured": None, "structure_p": 1.0, "n_references": 1, "level": level}
+    said = summarise(replace(result, facts=facts)).sentences[0]
+    assert said.endswith(
+        f"takes at least {needed} comparison tables without any subtypes, and the study was run with 1."
+    )
+
+
+def test_hostile_names_in_the_words_of_a_continuum(hostile_graded):
+    text = " ".join(summarise(hostile_graded).sentences)
+    assert shown(hostile_graded.facts["event_column"], 60) in text
+    assert text.isprintable()
 
 
 def test_what_does_not_hold_when_tested_is_not_claimed(result):

@@ -5,6 +5,7 @@ from plurigp.study.cluster import (
     Choice,
     HalfMap,
     agreement,
+    fewest_references,
     fixed_mixture,
     half_labels,
     matched,
@@ -86,8 +87,8 @@ def test_the_number_of_clusters_with_the_largest_gain_is_chosen():
     found = choice([0.7, 0.95, 0.5], reference)
     assert found.structured
     assert found.p == pytest.approx(1 / 20)
-    assert found.chosen == 3
-    frame = found.frame(found.chosen)
+    assert found.described == 3
+    frame = found.frame(found.described)
     assert frame.loc[frame["chosen"], "n_clusters"].tolist() == [3]
     np.testing.assert_allclose(frame["p"], 1 / 20)
 
@@ -98,7 +99,7 @@ def test_a_clear_gain_is_found_beside_a_larger_but_unclear_one(rng):
     found = choice([0.85, 0.54], reference)
     assert found.p_by_number[0] > 0.05
     assert found.structured
-    assert found.chosen == 3  # the second of the numbers tried
+    assert found.described == 3  # the second of the numbers tried
     assert found.p == found.p_by_number[1] == pytest.approx(1 / 40)
 
 
@@ -116,21 +117,43 @@ def test_an_average_over_pairs_is_not_held_against_single_pairs():
     reference = np.zeros((19, 1))
     found = Choice(np.array([2]), np.array([0.06]), reference, 0.05, np.array([0.0]))
     assert found.p == 1
-    assert found.chosen == 1
-
-
-def test_no_gain_is_one_cluster():
-    reference = np.tile([0.6, 0.4, 0.3], (19, 1)) + np.linspace(-0.05, 0.05, 19)[:, None]
-    found = choice([0.6, 0.4, 0.3], reference)
     assert found.structured is False
-    assert found.chosen == 1
+
+
+def test_a_continuum_is_described_by_the_number_with_the_largest_gain():
+    """In units of agreement, as where there is structure: here that of three clusters, beside a clearer one of two."""
+    spread = np.linspace(-1, 1, 19)[:, None] * [0.02, 0.2, 0.05]
+    found = choice([0.615, 0.5, 0.3], np.array([0.6, 0.4, 0.3]) + spread)
+    assert found.structured is False
+    assert found.p_by_number.argmin() == 0
+    np.testing.assert_allclose(found.gain, np.array([0.015, 0.1, 0.0]) * 19 / 20, atol=1e-12)
+    assert found.described == 3
+    assert found.frame(found.described).query("chosen")["n_clusters"].tolist() == [3]
+
+
+def test_too_few_structureless_tables_cannot_tell():
+    """With four of them no p-value is below 1/5, so that no table could pass: no verdict is better than a wrong one."""
+    reference = np.tile([0.6, 0.4], (4, 1)) + np.linspace(-0.05, 0.05, 4)[:, None]
+    found = choice([0.62, 0.95], reference)
+    assert found.p == pytest.approx(1 / 5)
+    assert found.structured is None
+    assert found.described == 3
+    assert choice([0.62, 0.95], reference, level=0.2).structured is True
+    assert choice([0.62, 0.42], reference, level=0.2).structured is False
+
+
+@pytest.mark.parametrize("level", [0.01, 0.05, 0.1, 0.3, 0.4, 0.5])
+def test_the_fewest_structureless_tables(level):
+    n = fewest_references(level)
+    assert 1 / (1 + n) <= level + 1e-12
+    assert 1 / n > level
 
 
 def test_without_a_reference_nothing_is_claimed():
     found = choice([0.6, 0.9], np.zeros((0, 2)))
     assert found.structured is None
     assert np.isnan(found.p)
-    assert found.chosen == 3
+    assert found.described == 3
     assert found.frame(3)["p"].isna().all()
 
 

@@ -57,7 +57,7 @@ def test_the_folder_holds_everything(finished):
 
 def test_what_was_found(finished):
     result = load_study(finished)
-    assert result.facts["n_subtypes"] == 2
+    assert result.facts["n_subtypes"] == result.facts["n_strata"] == 2
     assert result.facts["choice"] == "given"
     assert result.subtypes["size"].sum() + result.facts["n_outliers"] == 120
     assert set(result.characteristics["rows"]) == {"all", "split"}
@@ -126,22 +126,40 @@ def test_too_few_rows():
         Study(n_jobs=0).fit(cohort().head(30))
 
 
-def test_without_structure_there_is_one_subtype_and_nothing_on_disk(monkeypatch):
+def test_without_structure_strata_describe_the_map_and_nothing_is_on_disk(monkeypatch):
     monkeypatch.setattr("plurigp.study.cluster.Choice.structured", False)
-    settings = SETTINGS | {"n_subtypes": "stability", "time": None, "event": None}
-    result = Study(n_jobs=0, **settings).fit(cohort().drop(columns=["days", "died"]))
+    result = Study(n_jobs=0, **(SETTINGS | {"n_subtypes": "stability"})).fit(cohort())
     assert result.folder is None
-    assert result.facts["n_subtypes"] == 1
-    assert result.facts["n_robust"] == 0
-    assert len(result.characteristics) == len(result.survival) == 0
-    assert result.assign(cohort().drop(columns=["days", "died"]).head(3))["p_1"].tolist() == pytest.approx([1, 1, 1])
+    facts = result.facts
+    assert (facts["structured"], facts["n_subtypes"], facts["n_strata"], facts["n_robust"]) == (False, 1, 2, 0)
+    assert result.clusters.n_strata == len(result.subtypes) == 2
+    assert not result.subtypes["robust"].any()
+    assert result.clusterings["chosen"].tolist() == [True]
+    assert set(result.characteristics["rows"]) == {"all", "split"}
+    assert set(result.survival["subtype"]) == set(result.risks["subtype"]) == {0, 1, 2}
+    assert len(result.survival_tests) == 1
+    placed = result.assign(cohort().head(3))
+    np.testing.assert_allclose(placed[["p_1", "p_2"]].sum(axis=1), 1, atol=1e-6)
+
+
+def test_one_group_asked_for_is_not_cut(finished, tmp_path):
+    alone = Study(out=other_settings(finished, tmp_path, n_subtypes=1), n_jobs=0, **(SETTINGS | {"n_subtypes": 1}))
+    result = alone.fit(cohort())
+    assert result.facts["n_subtypes"] == result.facts["n_strata"] == 1
+    assert len(result.characteristics) == len(result.survival_tests) == 0
+
+
+def other_settings(finished: Path, tmp_path: Path, **settings) -> Path:
+    """A copy of the folder that says it holds a study with other settings, and has its fits."""
+    other = shutil.copytree(finished, tmp_path / "run")
+    about = json.loads((other / "study.json").read_text())
+    about["settings"] |= settings
+    (other / "study.json").write_text(json.dumps(about))
+    return other
 
 
 def test_the_papers_rule(finished, tmp_path):
-    other = shutil.copytree(finished, tmp_path / "run")
-    about = json.loads((other / "study.json").read_text())
-    about["settings"]["n_subtypes"] = "paper"
-    (other / "study.json").write_text(json.dumps(about))
+    other = other_settings(finished, tmp_path, n_subtypes="paper")
     for path in other.glob("fits/re*.safetensors"):
         path.unlink()
     result = Study(out=other, n_jobs=0, **(SETTINGS | {"n_subtypes": "paper"})).fit(cohort())

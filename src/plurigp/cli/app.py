@@ -289,7 +289,8 @@ def study(
         list[int] | None, typer.Option(metavar="N", min=1, help="Latent dimensions to choose from; may be repeated.")
     ] = None,
     subtypes: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="The number of subtypes.", show_default="chosen by stability")
+        int | None,
+        typer.Option(metavar="N", min=1, help="The number of subtypes, or strata.", show_default="chosen by stability"),
     ] = None,
     refits: Annotated[int | None, typer.Option(metavar="N", min=2, help="Refits on random halves.")] = None,
     references: Annotated[
@@ -313,8 +314,9 @@ def study(
     """Find subtypes in a table and say how robust they are.
 
     Chooses the latent dimension, maps the rows, clusters the map, refits on random halves, compares with shuffled
-    labels and with structureless tables, and says what distinguishes each subtype. Every finished fit is kept in --out:
-    the same command goes on where it was stopped. Outcomes named by --time and --event stay out of the map.
+    labels and with structureless tables, and says what distinguishes each subtype. Rows without subtypes are called a
+    continuum and described in strata. Every finished fit is kept in --out: the same command goes on where it was
+    stopped. Outcomes named by --time and --event stay out of the map.
 
     \b
     Example:

@@ -45,36 +45,41 @@ def run_study(
 
 def show(result: "StudyResult", out: Path, written: list[str]) -> None:
     """The findings in a few lines and two tables."""
+    from plurigp.report.words import parts_of
+
     facts = result.facts
     say(f"{facts['n_rows']} rows, {facts['n_columns']} columns, {facts['gap_share']:.0%} of cells are gaps")
     say(f"latent dimensions: {facts['n_components']}")
-    say(verdict(facts))
-    if facts["n_subtypes"] > 1:
-        show_subtypes(result.subtypes)
+    say(verdict(facts, result.clusters.n_strata))
+    part = parts_of(facts).one
+    if result.clusters.n_strata > 1:
+        show_subtypes(result.subtypes, part)
     for line in result.risks.to_dict("records"):
-        who = f"subtype {line['subtype']}" if line["subtype"] else "everybody"
+        who = f"{part} {line['subtype']}" if line["subtype"] else "everybody"
         say(f"risk by {line['time']:g}, {who}: {line['risk']:.1%} ({line['low']:.1%} to {line['high']:.1%})")
     say(f"wrote {out}: result.json, assignments.csv, latent.csv, tables/ and model/")
     for report in written:
         say(report)
 
 
-def verdict(facts: dict[str, Any]) -> str:
-    """Whether there is structure, in one sentence."""
-    n, R = facts["n_subtypes"], facts["n_references"]
+def verdict(facts: dict[str, Any], n: int) -> str:
+    """Whether there is structure, in one sentence; n strata describe the map."""
+    R = facts["n_references"]
     if facts["structured"] is None:
-        return f"{n} clusters; without structureless tables (n_references = 0) nothing can be said of their robustness"
+        few = f"with {R} structureless tables" if R else "without structureless tables (n_references = 0)"
+        return f"{n} clusters; {few} nothing can be said of their robustness"
     if not facts["structured"]:
         found = f"no structure beyond what {R} structureless tables show as well (p = {facts['structure_p']:.3g})"
-        described = f"the {n} groups asked for describe the map and are no subtypes"
-        return f"{found}; {described if n > 1 else 'to describe the map by parts all the same, ask for --subtypes 3'}"
+        asked = "" if facts["choice"] == "stability" else " asked for"
+        described = f"; the {n} strata{asked} describe the continuum and are no subtypes" if n > 1 else ""
+        return f"a continuum: {found}{described}"
     beyond = f"their half maps agree better than those of {R} structureless tables (p = {facts['structure_p']:.3g})"
     return f"{n} subtypes, {facts['n_robust']} of them robust; {beyond}"
 
 
-def show_subtypes(subtypes: "pd.DataFrame") -> None:
-    """Size and robustness."""
-    head = ("subtype", "rows", "share", "consensus", "shuffled", "agreement", "structureless", "robust")
+def show_subtypes(subtypes: "pd.DataFrame", part: str) -> None:
+    """Size and robustness of each part, a subtype or a stratum."""
+    head = (part, "rows", "share", "consensus", "shuffled", "agreement", "structureless", "robust")
     rows = [
         (r.subtype, r.size_, f"{r.share:.1%}", f"{r.index_:.3f}", f"{r.permutation_threshold:.3f}",
          f"{r.agreement:.3f}", f"{r.reference_threshold:.3f}", "yes" if r.robust else "no")

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from plurigp.report.theme import BELOW, COLOURS, GREY, VIRIDIS, Figure, colour, rounded, symbol
-from plurigp.report.words import drawn, percent
+from plurigp.report.words import drawn, parts_of, percent
 from plurigp.study import StudyResult
 
 MOST = 4000  # points; more slow a browser down and cover each other
@@ -18,7 +18,10 @@ def map_figure(result: StudyResult, cells: pd.DataFrame | None) -> Figure:
     groups = _groups(result)
     traces = [_trace(result, k, rows, cells is not None) for k, rows in groups]
     order = [rows for _, rows in groups]
-    choices = [{"label": "Subtype", "values": None}, *(_scale(*named, order) for named in _own_values(result))]
+    choices = [
+        {"label": parts_of(result.facts).one.capitalize(), "values": None},
+        *(_scale(*named, order) for named in _own_values(result)),
+    ]
     if cells is not None:
         choices += [_column(str(name), cells.iloc[:, place], order) for place, name in enumerate(cells.columns)]
     layout = {
@@ -42,7 +45,7 @@ def _groups(result: StudyResult) -> list[tuple[int, np.ndarray]]:
 
 def _trace(result: StudyResult, subtype: int, rows: np.ndarray, say_row: bool) -> dict[str, Any]:
     sure = certainty(result)[rows]
-    name = f"Subtype {subtype}" if subtype else "Outliers"
+    name = parts_of(result.facts).number(subtype) if subtype else "Outliers"
     lines = [
         f"<b>{name}</b><br>certainty {percent(c)}<br>{percent(g)} of columns are gaps"
         + (f"<br>row {row + 1:,}" if say_row else "")

@@ -35,7 +35,7 @@ from plurigp.report.subtype_figures import (
 from plurigp.report.summary import summarise
 from plurigp.report.tables import page_tables
 from plurigp.report.theme import Figure
-from plurigp.report.words import counted, p_is, percent, shown
+from plurigp.report.words import counted, is_continuum, p_is, parts_of, percent, shown
 from plurigp.study import StudyResult
 
 EMPTY_STYLE = ""  # plotly.js adds one empty style element and fills it by script
@@ -49,7 +49,9 @@ def render(result: StudyResult, title: str | None = None, table: Any = None) -> 
     figures = {figure.name: figure for figure in report_figures(result, cells)}
     plotly, own, css = plotly_js(), text_of("report.js"), text_of("report.css")
     return template().render(
-        title=shown(title or result.facts["title"] or "Subtypes in a table of patients", 200),
+        title=shown(
+            title or result.facts["title"] or f"{parts_of(result.facts).many.capitalize()} in a table of patients", 200
+        ),
         policy=policy((plotly, own), (css, EMPTY_STYLE)),
         css=Markup(css),
         scripts=[Markup(plotly), Markup(own)],
@@ -64,7 +66,9 @@ def render(result: StudyResult, title: str | None = None, table: Any = None) -> 
         seeds=result.seeds,
         versions=result.versions,
         made_by=plurigp.__version__,
-        n_subtypes=result.clusters.n_subtypes,
+        n_strata=result.clusters.n_strata,
+        word=parts_of(result.facts),
+        continuum=is_continuum(result.facts),
         shown_points=min(MOST, result.facts["n_rows"]),
         with_rows=cells is not None,
         survival_test=result.survival_tests.to_dict("records"),
@@ -81,7 +85,7 @@ def write_report(result: StudyResult, path: str | Path, title: str | None = None
 
 def report_figures(result: StudyResult, cells: pd.DataFrame | None = None) -> list[Figure]:
     """Every figure that the result has something for, in the order of the page."""
-    several = result.clusters.n_subtypes > 1
+    several = result.clusters.n_strata > 1
     made = [
         gaps_figure(result),
         selection_figure(result),

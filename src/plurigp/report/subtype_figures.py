@@ -1,4 +1,4 @@
-"""The figures about subtypes: sizes, their number, consensus, both nulls, what distinguishes them, survival."""
+"""The figures about subtypes or strata: sizes, number, consensus, both nulls, what distinguishes them, survival."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ from plurigp.report.theme import (
     rounded,
     symbol,
 )
-from plurigp.report.words import drawn, levels, p_is, percent, signed, trait
+from plurigp.report.words import Parts, drawn, levels, p_is, parts_of, percent, signed, trait
 from plurigp.study import StudyResult
 
 BLOCKS = 200  # a larger consensus matrix is shown as means of blocks
@@ -32,7 +32,8 @@ UNKNOWN = "#b9bec6"  # beneath a cell without a value
 def sizes_figure(result: StudyResult) -> Figure:
     """Patients per subtype."""
     table = result.subtypes
-    names = [f"Subtype {k}" for k in table["subtype"]]
+    parts = parts_of(result.facts)
+    names = [parts.number(k) for k in table["subtype"]]
     counts, colours = table["size"].to_list(), [colour(int(k)) for k in table["subtype"]]
     if result.facts["n_outliers"]:
         names, counts, colours = [*names, "Outliers"], [*counts, result.facts["n_outliers"]], [*colours, GREY]
@@ -52,7 +53,7 @@ def sizes_figure(result: StudyResult) -> Figure:
         "yaxis": named_axis(names),
         "margin": {"l": 60, "r": 24, "t": 8, "b": 48},
     }
-    return Figure("sizes", "Number of patients in each subtype.", [bar], layout, 100 + 44 * len(names))
+    return Figure("sizes", f"Number of patients in each {parts.one}.", [bar], layout, 100 + 44 * len(names))
 
 
 def number_figure(result: StudyResult) -> Figure | None:
@@ -108,7 +109,7 @@ def consensus_figure(result: StudyResult) -> Figure:
         for at in starts[1:-1].tolist()
         for ends in ({"x0": at, "x1": at, "y0": 0, "y1": 1}, {"x0": 0, "x1": 1, "y0": at, "y1": at})
     ]
-    names = [f"subtype {k}" if k else "outliers" for k in groups]
+    names = [parts_of(result.facts).number(k).lower() if k else "outliers" for k in groups]
     layout = {
         "xaxis": ticks | {"range": [0, 1], "ticktext": [str(k) if k else "–" for k in groups], "constrain": "domain"},
         "yaxis": ticks | {"range": [1, 0], "ticktext": names, "scaleanchor": "x", "constrain": "domain"},
@@ -150,21 +151,23 @@ def cdf_figure(result: StudyResult) -> Figure:
 
 def null_figures(result: StudyResult) -> list[Figure]:
     """Each subtype's index against shuffled labels, and its agreement against structureless tables."""
-    table, nulls = result.subtypes, result.nulls
+    table, nulls, word = result.subtypes, result.nulls, parts_of(result.facts)
     reference = np.repeat(nulls.reference_mean[:, None], len(table), axis=1)
     parts = (
         ("shuffled", "consensus index", nulls.permutation, "index", "permutation", "shuffled labels"),
         ("structureless", "agreement of halves", reference, "agreement", "reference", "structureless tables"),
     )
     return [
-        _against(table, name, title, draws, value, null, what)
+        _against(table, word, name, title, draws, value, null, what)
         for name, title, draws, value, null, what in parts
         if len(draws) and len(table) > 1
     ]
 
 
-def _against(table: pd.DataFrame, name: str, title: str, draws: np.ndarray, value: str, null: str, what: str) -> Figure:
-    names = [f"Subtype {k}" for k in table["subtype"]]
+def _against(
+    table: pd.DataFrame, word: Parts, name: str, title: str, draws: np.ndarray, value: str, null: str, what: str
+) -> Figure:
+    names = [word.number(k) for k in table["subtype"]]
     places = list(range(len(table)))
     limit = table[f"{null}_threshold"]
     spans = [(float(draws[:, k].min()), float(draws[:, k].max()), k) for k in places]
@@ -178,14 +181,14 @@ def _against(table: pd.DataFrame, name: str, title: str, draws: np.ndarray, valu
         {"type": "scatter", "mode": "markers", "name": "this table", "x": rounded(table[value]), "y": places,
          "marker": {"size": 14, "color": [colour(int(k)) for k in table["subtype"]],
                     "symbol": [symbol(int(k)) for k in table["subtype"]]},
-         "text": [f"<b>Subtype {k}</b><br>{title} {v:.2f}<br>{p_is(p)}" for k, v, p in
+         "text": [f"<b>{word.number(k)}</b><br>{title} {v:.2f}<br>{p_is(p)}" for k, v, p in
                   zip(table["subtype"], table[value], table[f"{null}_p"], strict=True)], "hoverinfo": "text"},
     ]  # fmt: skip
     layout = {
         "xaxis": axis(title, range=[0, 1.04], fixedrange=True),
         "yaxis": named_axis(names),
     }
-    alt = f"The {title} of each subtype against the range of {what}."
+    alt = f"The {title} of each {word.one} against the range of {what}."
     return Figure(name, alt, traces, layout, 150 + 46 * len(table))
 
 
@@ -201,7 +204,7 @@ def characteristics_figure(result: StudyResult) -> Figure | None:
     subtypes = result.subtypes["subtype"].to_list()
     cells = {(r["column"], r["level"], r["subtype"]): r for r in table.to_dict("records")}
     lines = [[cells.get((*key[:2], k)) for k in subtypes] for key in keys]
-    firm = result.facts["level"]
+    firm, word = result.facts["level"], parts_of(result.facts)
     heat = {
         "type": "heatmap",
         "z": [rounded([np.nan if c is None else c["effect"] for c in line], 3) for line in lines],
@@ -214,17 +217,17 @@ def characteristics_figure(result: StudyResult) -> Figure | None:
         "colorscale": DIVERGING,
         "text": [["" if c is None else _mark(c, firm) for c in line] for line in lines],
         "texttemplate": "%{text}",
-        "customdata": [["" if c is None else _hover(c) for c in line] for line in lines],
+        "customdata": [["" if c is None else _hover(c, word) for c in line] for line in lines],
         "hovertemplate": "%{customdata}<extra></extra>",
         "colorbar": BELOW
         | {"title": {"text": "← lower, higher →", "side": "top"}, "tickvals": [-1.5, -0.8, 0, 0.8, 1.5]},
     }
     layout = {
-        "xaxis": named_axis([f"Subtype {k}" for k in subtypes], side="top", range=[-0.5, len(subtypes) - 0.5]),
+        "xaxis": named_axis([word.number(k) for k in subtypes], side="top", range=[-0.5, len(subtypes) - 0.5]),
         "yaxis": named_axis([drawn(trait(*key), 38) for key in keys]),
         "margin": {"l": 60, "r": 8, "t": 40, "b": 70},
     }
-    alt = "How each subtype differs from the other patients, column by column."
+    alt = f"How each {word.one} differs from the other patients, column by column."
     return Figure("characteristics", alt, [heat], layout, 130 + LINE_HEIGHT * len(keys))
 
 
@@ -232,10 +235,12 @@ def _mark(cell: dict[str, Any], firm: float) -> str:
     return signed(cell["effect"], 1) + ("•" if cell["tested_q"] <= firm else "")
 
 
-def _hover(cell: dict[str, Any]) -> str:
+def _hover(cell: dict[str, Any], word: Parts) -> str:
     inside, outside = levels(cell["inside"], cell["outside"], cell["kind"])
     held = f"held-back patients: {p_is(cell['tested_q'], 'q')}" if np.isfinite(cell["tested_q"]) else "not confirmed"
-    return f"<b>{drawn(cell['trait'], 100)}</b><br>Subtype {cell['subtype']}: {inside}, others: {outside}<br>{held}"
+    return (
+        f"<b>{drawn(cell['trait'], 100)}</b><br>{word.number(cell['subtype'])}: {inside}, others: {outside}<br>{held}"
+    )
 
 
 def survival_figure(result: StudyResult) -> Figure | None:
@@ -244,7 +249,8 @@ def survival_figure(result: StudyResult) -> Figure | None:
         return None
     traces: list[dict[str, Any]] = []
     for subtype in sorted(set(result.survival["subtype"].astype(int))):
-        traces += _curve(subtype, result.survival[result.survival["subtype"] == subtype])
+        name = parts_of(result.facts).number(subtype) if subtype else "everybody"
+        traces += _curve(name, subtype, result.survival[result.survival["subtype"] == subtype])
     layout = {
         "xaxis": axis(drawn(result.facts["time_column"]), rangemode="tozero"),
         "yaxis": axis(f"without “{drawn(result.facts['event_column'], 40)}”", tickformat=".0%", range=[0, 1.02]),
@@ -252,9 +258,9 @@ def survival_figure(result: StudyResult) -> Figure | None:
     return Figure("survival", "Share of patients without the outcome over time.", traces, layout, 440)
 
 
-def _curve(subtype: int, own: pd.DataFrame) -> list[dict[str, Any]]:
+def _curve(name: str, subtype: int, own: pd.DataFrame) -> list[dict[str, Any]]:
     """A subtype's curve over its interval; everybody (0) without one."""
-    name, time = f"Subtype {subtype}" if subtype else "everybody", rounded(own["time"])
+    time = rounded(own["time"])
     style = {"color": colour(subtype), "dash": dash(subtype), "width": 2.4 if subtype else 1.2}
     hover = f"{name}: %{{y:.0%}} at %{{x}}<extra></extra>"
     line = {"type": "scatter", "mode": "lines", "x": time, "y": rounded(own["survival"]), "name": name,

@@ -6,22 +6,38 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from plurigp.report.words import SHARES, counted, few, levels, listed, number, p_is, percent, shown, trait
+from plurigp.report.caveats import USUAL_LEVEL, caveats
+from plurigp.report.words import (
+    SHARES,
+    counted,
+    few,
+    is_continuum,
+    levels,
+    listed,
+    number,
+    p_is,
+    parts_of,
+    percent,
+    shown,
+    trait,
+)
 from plurigp.study import StudyResult
+from plurigp.study.cluster import fewest_references
 
 TRAITS = 4
+WHOSE = {"given": "asked for", "paper": "of the paper's mixture"}  # number, where it is not chosen by stability
 LEAST_EFFECT = 0.2  # a standardised difference that is usually called small
-USUAL_LEVEL = 0.05
-FEW_REFITS, FEW_REFERENCES, FEW_ROWS, MANY_GAPS = 10, 19, 30, 0.3
 
 
 @dataclass(frozen=True)
 class Portrait:
-    """One subtype: who, how many, how firm, what sets it apart, what became of them."""
+    """One subtype or stratum: who, how many, how firm, what sets it apart, what became of them."""
 
     subtype: int
+    name: str
     size: str
     robust: bool
+    badge: str
     verdict: str
     sentence: str
     outcome: str
@@ -36,29 +52,30 @@ class Summary:
     sentences: list[str]
     portraits: list[Portrait]
     caveats: list[str]
+    number: str
 
 
 def summarise(result: StudyResult) -> Summary:
-    """All of it; the portraits are empty where the table has no structure."""
+    """All of it; no portraits of a single group."""
+    sentences = (structure(result.facts), division(result), robustness(result), outcome(result))
     return Summary(
-        headline(result.facts),
+        headline(result),
         key_figures(result),
-        [sentence for sentence in (structure(result.facts), robustness(result), outcome(result)) if sentence],
-        portraits(result) if result.clusters.n_subtypes > 1 else [],
+        [sentence for sentence in sentences if sentence],
+        portraits(result) if result.clusters.n_strata > 1 else [],
         caveats(result),
+        number_taken(result),
     )
 
 
-def headline(facts: dict[str, Any]) -> str:
+def headline(result: StudyResult) -> str:
     """The answer in one sentence."""
-    n, K = f"{facts['n_rows']:,} patients", facts["n_subtypes"]
-    if facts["structured"] is False and K < 2:
-        return f"{n}, no subtypes: these data look like one continuous group."
+    n, K = f"{result.facts['n_rows']:,} patients", result.clusters.n_strata
+    if is_continuum(result.facts):
+        return f"{n} form a continuum, without subtypes{f'; {few(K)} strata describe it' if K > 1 else ''}."
     if K < 2:
         return f"{n}, treated as one group."
-    if facts["structured"] is False:
-        return f"{n}, cut into {few(K)} groups as asked: these data look like one continuous group."
-    robust = facts["n_robust"]
+    robust = result.facts["n_robust"]
     firm = (
         "all of them robust"
         if robust == K
@@ -71,15 +88,18 @@ def headline(facts: dict[str, Any]) -> str:
 
 def key_figures(result: StudyResult) -> list[tuple[str, str]]:
     """Numbers to stand large at the top, with what they count."""
-    facts = result.facts
+    facts, K = result.facts, result.clusters.n_strata
     tiles = [
         (f"{facts['n_rows']:,}", "patients"),
         (f"{facts['n_columns']:,}", "columns used"),
         (percent(facts["gap_share"]), "of cells are gaps"),
-        (f"{facts['n_subtypes']}", "subtypes" if facts["n_subtypes"] != 1 else "group"),
-        (f"{facts['n_robust']}", "of them robust"),
     ]
-    tiles = tiles if facts["n_subtypes"] > 1 else tiles[:-1]
+    if is_continuum(facts):
+        tiles += [("0", "subtypes found"), (f"{K}", "strata")][: 2 if K > 1 else 1]
+    elif K > 1:
+        tiles += [(f"{K}", "subtypes"), (f"{facts['n_robust']}", "of them robust")]
+    else:
+        tiles.append((f"{K}", "group"))
     return [*tiles, (f"{facts['n_outliers']:,}", "outliers")] if facts["n_outliers"] else tiles
 
 
@@ -88,8 +108,9 @@ def structure(facts: dict[str, Any]) -> str:
     R = facts["n_references"]
     if facts["structured"] is None:
         return (
-            "Nothing can be said about whether the subtypes are real: the study was run without the comparison tables "
-            "that have no subtypes. Run it again with at least 19 of them."
+            f"Nothing can be said about whether the subtypes are real: that takes at least "
+            f"{fewest_references(facts['level'])} comparison tables without any subtypes, and the study was run with "
+            f"{R or 'none'}."
         )
     test = f"{p_is(facts['structure_p'])}, from {counted(R, 'comparison table')} drawn without any subtypes"
     if facts["structured"]:
@@ -98,15 +119,46 @@ def structure(facts: dict[str, Any]) -> str:
             f"separate halves of the patients, the halves agree better than they would by chance ({test})."
         )
     return (
-        "The grouping is not more reproducible than what structureless data give: "
-        f"tables without any subtypes split into groups about as well as this one ({test})."
+        "These patients form a continuum: when the analysis is repeated on separate halves of them, the groups found "
+        f"are no more reproducible than in tables without groups ({test}). There are no subtypes to defend."
+    )
+
+
+def division(result: StudyResult) -> str:
+    """That strata are a way to describe a continuum."""
+    K, whose = result.clusters.n_strata, WHOSE.get(result.facts["choice"])
+    if not is_continuum(result.facts) or K < 2:
+        return ""
+    return (
+        f"To describe the continuum, the map was cut into {few(K)} strata{f', the number {whose}' if whose else ''}. "
+        "Their borders are a convenience: patients near a border may go either way, and another number of strata would "
+        "do as well."
+    )
+
+
+def number_taken(result: StudyResult) -> str:
+    """How the number of subtypes or strata came about, beside the figure that marks it."""
+    facts = result.facts
+    if facts["choice"] in WHOSE:
+        marked = " (orange diamond)" if result.clusterings["chosen"].any() else ""
+        return f"The number taken is the one {WHOSE[facts['choice']]}{marked}."
+    if is_continuum(facts):
+        return (
+            "No number agrees clearly better than structureless tables do. The map is described by the one that is "
+            "furthest above them all the same (orange diamond)."
+        )
+    if facts["structured"] is None:
+        return "The one furthest above what is expected without structure is taken (orange diamond)."
+    return (
+        "Of the numbers that agree clearly better than structureless tables do, the one furthest above them is taken "
+        "(orange diamond)."
     )
 
 
 def robustness(result: StudyResult) -> str:
     """Which subtypes are robust."""
     table = result.subtypes
-    if len(table) < 2:
+    if len(table) < 2 or is_continuum(result.facts):
         return ""
     robust = [str(k) for k in table.loc[table["robust"].astype(bool), "subtype"]]
     if not robust:
@@ -119,27 +171,26 @@ def robustness(result: StudyResult) -> str:
         )
     tentative = [str(k) for k in table["subtype"] if str(k) not in robust]
     verb = "passes" if len(robust) == 1 else "pass"
-    return f"{_subtypes(robust)} {verb} both comparisons; treat {_subtypes(tentative).lower()} as tentative."
-
-
-def _subtypes(names: list[str]) -> str:
-    return f"Subtype{'' if len(names) == 1 else 's'} {listed(names)}"
+    name = parts_of(result.facts).numbers
+    return f"{name(robust)} {verb} both comparisons; treat {name(tentative).lower()} as tentative."
 
 
 def outcome(result: StudyResult) -> str:
-    """Whether the outcome differs by subtype, with the extremes at the latest horizon."""
+    """Whether the outcome differs by subtype, with the extremes at the first horizon."""
     tests = result.survival_tests
     if result.survival.empty or tests.empty:
         return ""
-    p, event = float(tests["p"].iloc[0]), shown(result.facts["event_column"], 60)
+    p, event, word = float(tests["p"].iloc[0]), shown(result.facts["event_column"], 60), parts_of(result.facts)
     differs = "differs between" if p < USUAL_LEVEL else "does not clearly differ between"
-    start = f"The outcome “{event}”, which was kept out of the grouping, {differs} the subtypes (log-rank {p_is(p)})"
-    risks = sorted(_last_risks(result).to_dict("records"), key=lambda line: line["risk"])
+    start = f"The outcome “{event}”, which was not used in the fit, {differs} the {word.many} (log-rank {p_is(p)})"
+    risks = sorted(_first_risks(result).to_dict("records"), key=lambda line: line["risk"])
     if len(risks) < 2:
         return f"{start}."
     when = horizon(result.facts, risks[0]["time"])
-    low, high = (f"{percent(line['risk'])} in subtype {line['subtype']}" for line in (risks[0], risks[-1]))
-    return f"{start}: within {when} it ranges from {low} to {high}."
+    low, high = (
+        f"{percent(line['risk'])} in {word.one} {line['subtype']} ({_interval(line)})" for line in (risks[0], risks[-1])
+    )
+    return f"{start}: within {when} its risk ranges from {low} to {high}."
 
 
 def horizon(facts: dict[str, Any], time: float) -> str:
@@ -147,28 +198,35 @@ def horizon(facts: dict[str, Any], time: float) -> str:
     return f"{number(time, 6)} ({shown(facts['time_column'], 60)})"
 
 
-def _last_risks(result: StudyResult) -> pd.DataFrame:
-    """Risks of the subtypes at the latest horizon."""
+def _first_risks(result: StudyResult) -> pd.DataFrame:
+    """Risks of the subtypes or strata at the horizon that was named first."""
     risks = result.risks
     if risks.empty:
         return risks
-    return risks[(risks["subtype"] > 0) & (risks["time"] == risks["time"].max())]
+    return risks[(risks["subtype"] > 0) & (risks["time"] == risks["time"].iloc[0])]
+
+
+def _interval(line: dict[str, Any]) -> str:
+    return f"95% interval {percent(line['low'])} to {percent(line['high'])}"
 
 
 # --- portraits ---
 
 
 def portraits(result: StudyResult) -> list[Portrait]:
-    """One per subtype, largest first."""
-    risks = _last_risks(result)
+    """One per subtype or stratum, largest first."""
+    risks, word = _first_risks(result), parts_of(result.facts)
+    not_robust = "division of a continuum" if is_continuum(result.facts) else "? tentative"
     found = []
     for line in result.subtypes.to_dict("records"):
         own = risks[risks["subtype"] == line["subtype"]].to_dict("records") if len(risks) else []
         found.append(
             Portrait(
                 int(line["subtype"]),
+                word.number(line["subtype"]),
                 f"{counted(int(line['size']), 'patient')} ({percent(line['share'])})",
                 bool(line["robust"]),
+                "✓ robust" if line["robust"] else not_robust,
                 f"mean certainty of assignment {percent(line['certainty'])}",
                 distinction(result, int(line["subtype"])),
                 _risk(result, own[0]) if own else "",
@@ -178,7 +236,7 @@ def portraits(result: StudyResult) -> list[Portrait]:
 
 
 def distinction(result: StudyResult, subtype: int) -> str:
-    """What sets a subtype apart, in one sentence: the largest differences that hold on patients held back."""
+    """What sets one apart, in one sentence: the largest differences that hold on patients held back."""
     lines = confirmed(result.characteristics)
     lines = lines[(lines["subtype"] == subtype) & (lines["effect"].abs() >= LEAST_EFFECT)]
     firm = lines[lines["tested_q"] <= result.facts["level"]]
@@ -216,53 +274,4 @@ def _trait(line: dict[str, Any]) -> str:
 
 def _risk(result: StudyResult, line: dict[str, Any]) -> str:
     event, when = shown(result.facts["event_column"], 60), horizon(result.facts, line["time"])
-    interval = f"95% interval {percent(line['low'])} to {percent(line['high'])}"
-    return f"{event} within {when}: {percent(line['risk'])} ({interval})"
-
-
-# --- caveats ---
-
-
-def caveats(result: StudyResult) -> list[str]:
-    """What to keep in mind, the general first."""
-    facts, K = result.facts, result.clusters.n_subtypes
-    said = ["These are groups found in this table. Whether they hold elsewhere needs other patients."]
-    if K > 1:
-        said.append(
-            "Differences are described on all patients, but called tested only where they hold among patients held "
-            "back, each placed without the column in question."
-        )
-    if not result.survival.empty:
-        said.append("Outcomes are not adjusted for treatment, age or anything else, and do not show a cause.")
-    if facts["n_outliers"]:
-        said.append(f"{counted(facts['n_outliers'], 'patient')} belong to clusters too small to be called subtypes.")
-    if 0 < facts["n_references"] < FEW_REFERENCES:
-        least = number(1 / (facts["n_references"] + 1), 2)
-        said.append(f"With {facts['n_references']} comparison tables the smallest p-value possible is {least}.")
-    if facts["level"] > USUAL_LEVEL:
-        said.append(f"The tests were run at a level of {percent(facts['level'])}, more lenient than the usual 5%.")
-    if facts["n_refits"] < FEW_REFITS:
-        said.append(f"Only {facts['n_refits']} refits stand behind the consensus; 30 are usual.")
-    if K > 1 and result.subtypes["size"].min() < FEW_ROWS:
-        said.append(f"The smallest subtype has {result.subtypes['size'].min()} patients: its figures are rough.")
-    said += _about_gaps(result)
-    if result.facts["stopped"] == "max_epochs":
-        said.append("Training ended at its limit of passes before it settled; a longer run may shift the map a little.")
-    return said + [shown(note, 300) for note in facts["notes"]]
-
-
-def _about_gaps(result: StudyResult) -> list[str]:
-    said, missing = [], result.missingness
-    uneven = missing.loc[missing["q"] <= 0.05, "column"].nunique() if len(missing) else 0
-    if uneven:
-        verb = "is" if uneven == 1 else "are"
-        said.append(
-            f"{counted(uneven, 'column')} {verb} missing more often in some subtypes than in others: who was measured "
-            "may be part of what separates them."
-        )
-    used = result.columns[result.columns["used"].astype(bool)]
-    sparse = int((used["gap_share"] > MANY_GAPS).sum())
-    if sparse:
-        verb = "is" if sparse == 1 else "are"
-        said.append(f"{counted(sparse, 'column')} {verb} missing in more than {percent(MANY_GAPS)} of patients.")
-    return said
+    return f"{event} within {when}: {percent(line['risk'])} ({_interval(line)})"

@@ -9,7 +9,20 @@ import numpy as np
 import pandas as pd
 
 from plurigp.report.summary import confirmed, horizon
-from plurigp.report.words import SHARES, Number, fixed, kind, levels, number, percent, probability, shown, signed
+from plurigp.report.words import (
+    SHARES,
+    Number,
+    fixed,
+    is_continuum,
+    kind,
+    levels,
+    number,
+    parts_of,
+    percent,
+    probability,
+    shown,
+    signed,
+)
 from plurigp.study import StudyResult
 
 MOST_LINES = 400  # of one table on the page; the file has them all
@@ -70,6 +83,7 @@ def columns(result: StudyResult) -> PageTable:
 
 def subtypes(result: StudyResult) -> PageTable:
     """Size and robustness."""
+    word = parts_of(result.facts)
     rows = [
         [
             figure(r["subtype"], f"{r['subtype']:.0f}"),
@@ -84,18 +98,22 @@ def subtypes(result: StudyResult) -> PageTable:
         ]
         for r in _records(result.subtypes)
     ]
-    heads = ("Subtype", "Patients", "Share", "Certainty", "Consensus index", "p, shuffled labels",
+    heads = (word.one.capitalize(), "Patients", "Share", "Certainty", "Consensus index", "p, shuffled labels",
              "Agreement of halves", "p, structureless", "Robust")  # fmt: skip
-    return PageTable("subtypes", "The subtypes and how robust each is.", heads, rows)
+    caption = f"The {word.many} and how robust each is."
+    if is_continuum(result.facts):
+        caption = "The strata and how well each comes back; none is a robust subtype."
+    return PageTable("subtypes", caption, heads, rows)
 
 
 def characteristics(result: StudyResult) -> PageTable:
     """Every subtype against the rest, largest differences first, with the test on held-back patients."""
     table = confirmed(result.characteristics)
     table = table.reindex(table["effect"].abs().sort_values(ascending=False, kind="stable").index)
-    heads = ("Subtype", "Column", "Level", "In it", "Others", "Standardised difference", "q when tested",
+    word = parts_of(result.facts)
+    heads = (word.one.capitalize(), "Column", "Level", "In it", "Others", "Standardised difference", "q when tested",
              "Estimate (95% interval)")  # fmt: skip
-    caption = "What distinguishes each subtype from the other patients."
+    caption = f"What distinguishes each {word.one} from the other patients."
     rows = [_characteristic(line) for line in _records(table)]
     return _cut(PageTable("characteristics", caption, heads, rows, [int(k) for k in table["subtype"]]))
 
@@ -138,8 +156,9 @@ def missingness(result: StudyResult) -> PageTable:
          figure(r["outside"], percent(r["outside"])), figure(r["q"], probability(r["q"]))]
         for r in _records(table)
     ]  # fmt: skip
-    heads = ("Subtype", "Column", "Gaps in it", "Gaps in the others", "q")
-    return _cut(PageTable("missingness", "Columns with more or fewer gaps in a subtype.", heads, rows))
+    word = parts_of(result.facts)
+    heads = (word.one.capitalize(), "Column", "Gaps in it", "Gaps in the others", "q")
+    return _cut(PageTable("missingness", f"Columns with more or fewer gaps in a {word.one}.", heads, rows))
 
 
 def predictions(result: StudyResult) -> PageTable:
@@ -156,14 +175,14 @@ def predictions(result: StudyResult) -> PageTable:
 
 def risks(result: StudyResult) -> PageTable:
     """Risk by subtype, a column per horizon."""
-    times = sorted(set(result.risks["time"]))
+    times, word = sorted(set(result.risks["time"])), parts_of(result.facts)
     found = {(r["subtype"], r["time"]): r for r in _records(result.risks)}
     rows = [
-        [text(f"Subtype {k:.0f}" if k else "everybody"), *(_risk(found.get((k, time))) for time in times)]
+        [text(word.number(k) if k else "everybody"), *(_risk(found.get((k, time))) for time in times)]
         for k in dict.fromkeys(result.risks["subtype"])
     ]
     heads = ("Patients", *(f"within {horizon(result.facts, time)}" for time in times))
-    return PageTable("risks", "Risk of the outcome by subtype, with 95% intervals.", heads, rows)
+    return PageTable("risks", f"Risk of the outcome by {word.one}, with 95% intervals.", heads, rows)
 
 
 def _risk(line: dict[str, Any] | None) -> Cell:

@@ -1,7 +1,10 @@
 """Numbers and names in words for people; every name comes from somebody's table and is treated as hostile text."""
 
 import math
+from collections.abc import Mapping
+from dataclasses import dataclass
 from html import escape
+from typing import Any, SupportsInt
 
 Number = float | int | None  # None is how JSON keeps a number that is not known
 
@@ -24,6 +27,35 @@ KINDS = {
 SHARES = ("bernoulli", "categorical")
 LONGEST = 120
 FEW = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What the parts of the map are called."""
+
+    one: str
+    many: str
+
+    def number(self, k: SupportsInt) -> str:
+        """`Subtype 3`."""
+        return f"{self.one.capitalize()} {int(k)}"
+
+    def numbers(self, names: list[str]) -> str:
+        """`Subtypes 1 and 2`."""
+        return f"{(self.one if len(names) == 1 else self.many).capitalize()} {listed(names)}"
+
+
+SUBTYPES, STRATA = Parts("subtype", "subtypes"), Parts("stratum", "strata")
+
+
+def is_continuum(facts: Mapping[str, Any]) -> bool:
+    """Whether the study found no subtypes: whatever the map is cut into then only describes it."""
+    return facts["structured"] is False
+
+
+def parts_of(facts: Mapping[str, Any]) -> Parts:
+    """The one place that decides between the two words."""
+    return STRATA if is_continuum(facts) else SUBTYPES
 
 
 def shown(text: object, limit: int = LONGEST) -> str:

@@ -1,5 +1,6 @@
 """Clusters of the latent means: Gaussian mixtures, outliers, and the number of clusters that two half maps agree on."""
 
+import math
 import warnings
 from dataclasses import dataclass
 
@@ -99,6 +100,11 @@ def matched(reference: np.ndarray, other: np.ndarray, K: int) -> np.ndarray:
     return linear_sum_assignment(-contingency(reference, other, K))[1]
 
 
+def fewest_references(level: float) -> int:
+    """Structureless tables from which on a p-value, (1 + as large) / (1 + tables), can be as small as the level."""
+    return math.ceil(1 / level - 1e-9) - 1
+
+
 @dataclass(frozen=True, eq=False)
 class Choice:
     """Agreement of half maps by number of clusters 2, 3, …, against the structureless reference."""
@@ -140,19 +146,27 @@ class Choice:
 
     @property
     def structured(self) -> bool | None:
-        """Whether any number of clusters agrees better than structureless tables do; None without a reference."""
-        return bool(self.p <= self.level + 1e-12) if len(self.reference) else None
+        """Whether any number of clusters agrees better than structureless tables do.
+
+        None where that cannot be said: without a reference, or with so few tables that no p-value reaches the level.
+        """
+        if len(self.reference) < fewest_references(self.level):
+            return None
+        return bool(self.p <= self.level + 1e-12)
 
     @property
-    def chosen(self) -> int:
-        """Of the numbers of clusters with a clear gain, that with the largest; one where there is none."""
-        if self.structured is False:
-            return 1
-        unclear = self.p_by_number > self.level + 1e-12  # NaN is not, without a reference
-        return int(self.n_clusters[np.argmax(np.where(unclear, -np.inf, self.stability - self.expected))])
+    def gain(self) -> np.ndarray:
+        """[k] stability beyond what is expected without structure."""
+        return self.stability - self.expected
+
+    @property
+    def described(self) -> int:
+        """Into how many strata the map is cut: the number with the largest gain, of those with a clear one if any."""
+        unclear = self.structured is True and self.p_by_number > self.level + 1e-12
+        return int(self.n_clusters[np.argmax(np.where(unclear, -np.inf, self.gain))])
 
     def frame(self, chosen: int) -> pd.DataFrame:
-        """One line per number of clusters."""
+        """One line per number of clusters; `chosen` is the one into which the map is cut."""
         R = len(self.reference)
         none = np.full(len(self.n_clusters), np.nan)
         return pd.DataFrame(
@@ -162,7 +176,7 @@ class Choice:
                 "reference_mean": self.reference.mean(0) if R else none,
                 "reference_sd": self.reference.std(0, ddof=1) if R > 1 else none,
                 "threshold": np.quantile(self.reference, 1 - self.level, axis=0) if R else none,
-                "gain": self.stability - self.expected,
+                "gain": self.gain,
                 "p": self.p_by_number,
                 "chosen": self.n_clusters == chosen,
             }

@@ -29,7 +29,8 @@ class StudyConfig:
     test_share, hidden_share, selection_rows : held-out rows, the share of their cells to predict, and how many rows the
         choice of n_components looks at.
     max_clusters, mixture_inits, outlier_share : the paper's mixture; smaller clusters are outliers.
-    n_subtypes : "stability" (against the structureless reference), "paper" (the mixture's own) or a number.
+    n_subtypes : "stability" (against the structureless reference; a table without subtypes is described in strata all
+        the same), "paper" (the mixture's own) or a number.
     max_subtypes, covariance : how many are tried, and whether clusters share one covariance ("tied") or not ("full").
     n_refits, n_permutations, n_references : random halves (in complementary pairs), label permutations, and
         structureless tables with two half maps each.

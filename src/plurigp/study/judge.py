@@ -66,7 +66,7 @@ def judge(
         traces=maps.traces,
         clusterings=choice.frame(K),
         subtypes=found.subtypes,
-        missingness=missingness(schema, values, clusters.subtype, clusters.n_subtypes),
+        missingness=missingness(schema, values, clusters.subtype, clusters.n_strata),
         predictions=predictions,
         calibration=calibration,
         survival=curves,
@@ -80,11 +80,11 @@ def judge(
 def find_clusters(
     mean: np.ndarray, sd: np.ndarray, paper: Mixture, choice: Choice, config: StudyConfig
 ) -> tuple[Clusters, int]:
-    """The mixture asked for, and into how many clusters the half maps are to be cut to compare with it."""
+    """The strata of the map, and into how many clusters the half maps are to be cut to compare with them."""
     if config.n_subtypes == "paper":
         mixture, K = paper, int((paper.subtype > 0).sum())
     else:
-        K = choice.chosen if config.n_subtypes == "stability" else int(config.n_subtypes)
+        K = choice.described if config.n_subtypes == "stability" else int(config.n_subtypes)
         seed = seed_of(config.random_state, "mixture")
         mixture = fixed_mixture(mean, K, config.covariance, config.mixture_inits, config.outlier_share, seed)
     subtype, _ = memberships(mixture, mean)
@@ -96,7 +96,7 @@ def describe(
     pool: Pool, maps: Maps, frame: pd.DataFrame, schema: Schema, clusters: Clusters, K: int, config: StudyConfig
 ) -> dict[str, Any]:
     """Characteristics and associations on all rows, and tested on the half that the first half map never saw."""
-    n = clusters.n_subtypes
+    n = clusters.n_strata
     values = read_values(frame, schema)
 
     def own(name: str) -> np.ndarray:
@@ -144,7 +144,7 @@ def outcomes(
     if config.time is None or config.event is None:
         return pd.DataFrame(columns=SURVIVAL), pd.DataFrame(columns=RISKS), pd.DataFrame(columns=TESTS)
     time, event = read_outcome(frame, config.time, config.event)
-    return survival_by_subtype(time, event, clusters.subtype, clusters.n_subtypes, config.horizons)
+    return survival_by_subtype(time, event, clusters.subtype, clusters.n_strata, config.horizons)
 
 
 def two_dimensional(mean: np.ndarray, seed: int) -> tuple[np.ndarray, str]:
@@ -188,7 +188,8 @@ def facts(
         "n_rows": len(frame),
         "n_columns": len(schema.used),
         "n_components": int(maps.best.n_components),
-        "n_subtypes": clusters.n_subtypes,
+        "n_subtypes": 1 if asked == "stability" and choice.structured is False else clusters.n_strata,
+        "n_strata": clusters.n_strata,
         "n_robust": int(found.subtypes["robust"].sum()),
         "choice": asked,
         "structured": choice.structured,

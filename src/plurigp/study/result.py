@@ -42,9 +42,10 @@ class Map:
 
 @dataclass(frozen=True, eq=False)
 class Clusters:
-    """Which subtype every row belongs to, and the mixture that says so.
+    """Which stratum of the map every row belongs to, and the mixture that says so.
 
-    Subtypes are 1 … K by size; 0 is an outlier, a row of a cluster too small to be one.
+    Strata are 1 … K by size; 0 is an outlier, a row of a cluster too small to be one. They are subtypes where the table
+    has structure, and describe a continuum where it has none; the columns are named `subtype` in either case.
     """
 
     subtype: np.ndarray  # [N] int
@@ -57,7 +58,7 @@ class Clusters:
         return self.subtype == 0
 
     @property
-    def n_subtypes(self) -> int:
+    def n_strata(self) -> int:
         return self.probability.shape[1]
 
 
@@ -92,17 +93,19 @@ class Nulls:
 class StudyResult:
     """A finished study. Frames and `facts` speak of groups of rows only; `latent` and `clusters` of single rows.
 
-    facts: title, n_rows, n_columns, gap_share, n_components, n_subtypes, n_robust, structured (true, false, or null
-      without a reference), structure_p, level, choice ("stability", "paper" or "given"), n_paper_clusters, n_outliers,
+    facts: title, n_rows, n_columns, gap_share, n_components, n_subtypes (how many were found or asked for; 1 where none
+      were found), n_strata (into how many the map is cut and by which it is described: the same, or more where no
+      subtypes were found), n_robust, structured (true, false, or null where the references are too few to tell),
+      structure_p, level, choice ("stability", "paper" or "given"), n_paper_clusters, n_outliers,
       n_refits, n_permutations, n_references, pac, sampled_pairs (0 = all), view_method ("umap" or "pca"), bound,
       stopped, test_rows, hidden_cells, split_rows, time_column and event_column or null, notes (warnings of fits).
     columns: column, kind, detail, reason, used, n_observed, gap_share.
     selection: n_components, fit, bound, score (nats per hidden cell), se, gap (to the best, paired), gap_se, best,
       chosen; one line per Q.
     traces: fit, epoch, bound, kl_x and kl_u per row, spread; fits are select-Q-restart, map-restart, refit-number.
-    clusterings: n_clusters, stability, reference_mean, reference_sd, threshold, gain, p, chosen.
+    clusterings: n_clusters, stability, reference_mean, reference_sd, threshold, gain, p, chosen (to cut the map).
     subtypes: subtype, size, share, certainty, index (consensus), index_se, permutation_threshold, permutation_p,
-      agreement (of half maps), reference_threshold, reference_p, robust; one line per subtype.
+      agreement (of half maps), reference_threshold, reference_p, robust; one line per stratum, and so below.
     characteristics: rows, subtype, column, kind, level, measure, n_inside, n_outside, inside, outside, estimate, low,
       high, statistic, p, q, effect; `rows` is "all" (circular, to describe) or "split" (tested).
     associations: rows, column, kind, measure, effect, statistic, p, q; over all subtypes at once.

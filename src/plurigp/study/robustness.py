@@ -96,20 +96,20 @@ def robustness(
 ) -> Robustness:
     """Consensus of the K-cluster half maps within each subtype, and both nulls."""
     rng = np.random.default_rng(seed_of(config.random_state, "consensus"))
-    cluster, n_subtypes, drawn = clusters.subtype, clusters.n_subtypes, halves.drawn(K)
+    cluster, n_strata, drawn = clusters.subtype, clusters.n_strata, halves.drawn(K)
     if len(cluster) <= config.consensus_rows:
         matrix = consensus_matrix(drawn)
-        indices = matrix_indices(matrix, cluster, n_subtypes)
-        item = item_consensus(matrix, cluster, n_subtypes)
+        indices = matrix_indices(matrix, cluster, n_strata)
+        item = item_consensus(matrix, cluster, n_strata)
         values = matrix[np.triu_indices(len(matrix), 1)]
-        permuted = permuted_by_matrix(matrix, cluster, n_subtypes, config.n_permutations, rng)
+        permuted = permuted_by_matrix(matrix, cluster, n_strata, config.n_permutations, rng)
         n_pairs = 0
     else:
         n_pairs = config.sampled_pairs
-        indices = sampled_indices(drawn, cluster, n_subtypes, n_pairs // n_subtypes, rng)
-        item = item_consensus_by_map(drawn, cluster, n_subtypes)
+        indices = sampled_indices(drawn, cluster, n_strata, n_pairs // n_strata, rng)
+        item = item_consensus_by_map(drawn, cluster, n_strata)
         values = pair_consensus(drawn, *random_pairs(len(cluster), n_pairs, rng))
-        permuted = permuted_by_pairs(drawn, cluster, n_subtypes, config.n_permutations, n_pairs, rng)
+        permuted = permuted_by_pairs(drawn, cluster, n_strata, config.n_permutations, n_pairs, rng)
     rows = _shown_rows(cluster, item, rng)
     consensus = Consensus(
         rows, consensus_matrix(drawn[:, rows]), item, indices.mean, indices.se, GRID, cdf(values, GRID)
@@ -127,14 +127,14 @@ def _shown_rows(cluster: np.ndarray, item: np.ndarray, rng: np.random.Generator)
 
 
 def _own_agreement(x: np.ndarray, clusters: Clusters, K: int, halves: HalfLabels, config: StudyConfig) -> np.ndarray:
-    """Agreement of the half maps' clusters that are nearest to each subtype [n_subtypes]."""
+    """Agreement of the half maps' clusters that are nearest to each subtype [n_strata]."""
     component, names = base_labels(clusters, x, K)
     pairs = pair_agreement(halves, K, TOO_SMALL * config.outlier_share)  # [pairs 2 K]
     labels = halves.at(K)
     own = np.zeros(K)
     for r, label in enumerate(labels):
         own += pairs[r // 2, r % 2][matched(component, label, K)] / len(labels)
-    return own[np.argsort(names, kind="stable")][-clusters.n_subtypes :]
+    return own[np.argsort(names, kind="stable")][-clusters.n_strata :]
 
 
 def base_labels(clusters: Clusters, x: np.ndarray, K: int) -> tuple[np.ndarray, np.ndarray]:
@@ -164,7 +164,7 @@ def _reference_mean(references: HalfLabels | None, K: int, config: StudyConfig) 
 def _subtypes(
     clusters: Clusters, indices: Indices, own: np.ndarray, nulls: Nulls, choice: Choice, config: StudyConfig
 ) -> pd.DataFrame:
-    K, reference = clusters.n_subtypes, nulls.reference_mean
+    K, reference = clusters.n_strata, nulls.reference_mean
     sizes = np.bincount(clusters.subtype, minlength=K + 1)[1:]
     certainty = [clusters.probability[clusters.subtype == k + 1, k].mean() for k in range(K)]
     limit = threshold(nulls.permutation, config.level)
