@@ -1,5 +1,6 @@
 """The sections of docs/results.md about studies: planted subtypes, the size of the tests, split tests, kills."""
 
+import numpy as np
 import pandas as pd
 from scipy.stats import binomtest
 
@@ -32,7 +33,7 @@ def _rates(result, named, tests):
 def right(runs):
     """One planted: the table is called structureless. More: it is not, and their number is found."""
     structured = runs["structured"].eq(True)
-    return ~structured.where(runs["planted"] == 1, ~(structured & (runs["found"] == runs["planted"])))
+    return np.where(runs["planted"] == 1, ~structured, structured & (runs["found"] == runs["planted"]))
 
 
 def planted(result):

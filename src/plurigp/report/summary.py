@@ -188,7 +188,8 @@ def outcome(result: StudyResult) -> str:
         return f"{start}."
     when = horizon(result.facts, risks[0]["time"])
     low, high = (
-        f"{percent(line['risk'])} in {word.one} {line['subtype']} ({_interval(line)})" for line in (risks[0], risks[-1])
+        f"{percent(line['risk'])} in {word.one} {line['subtype']} ({_interval(line['low'], line['high'])})"
+        for line in (risks[0], risks[-1])
     )
     return f"{start}: within {when} its risk ranges from {low} to {high}."
 
@@ -206,8 +207,8 @@ def _first_risks(result: StudyResult) -> pd.DataFrame:
     return risks[(risks["subtype"] > 0) & (risks["time"] == risks["time"].iloc[0])]
 
 
-def _interval(line: dict[str, Any]) -> str:
-    return f"95% interval {percent(line['low'])} to {percent(line['high'])}"
+def _interval(low: float, high: float) -> str:
+    return f"95% interval {percent(low)} to {percent(high)}"
 
 
 # --- portraits ---
@@ -274,4 +275,4 @@ def _trait(line: dict[str, Any]) -> str:
 
 def _risk(result: StudyResult, line: dict[str, Any]) -> str:
     event, when = shown(result.facts["event_column"], 60), horizon(result.facts, line["time"])
-    return f"{event} within {when}: {percent(line['risk'])} ({_interval(line)})"
+    return f"{event} within {when}: {percent(line['risk'])} ({_interval(line['low'], line['high'])})"
