@@ -131,8 +131,8 @@ def division(result: StudyResult) -> str:
         return ""
     return (
         f"To describe the continuum, the map was cut into {few(K)} strata{f', the number {whose}' if whose else ''}. "
-        "Their borders are a convenience: patients near a border may go either way, and another number of strata would "
-        "do as well."
+        "Their borders are a convenience: patients near a border may go either way, and another number of strata could "
+        "have been taken."
     )
 
 
