@@ -30,8 +30,8 @@ def _moments(model: PluriGP, shown: pd.DataFrame, n_draws: int = 32) -> tuple[np
         decode = jax.jit(lambda x: moments(trained.model.gp, trained.q, features(trained.model.gp, x)))
         for z in standard_draws(n_draws, q.mean.shape[1]):
             f_mean, f_var = decode(q.at(z[None, None])[0])
-            means.append(coder.shift + coder.scale * np.asarray(f_mean))
-            variances.append(coder.scale**2 * (np.asarray(f_var) + noise))
+            means.append(coder.shift + coder.scale * np.asarray(f_mean).T)
+            variances.append(coder.scale**2 * (np.asarray(f_var).T + noise))
     return np.stack(means), np.stack(variances)
 
 

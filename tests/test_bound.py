@@ -11,7 +11,7 @@ import optax
 import pytest
 from scipy import special, stats
 
-from plurigp.bound import Batch, Bound, BoundSpec, Nudge, _kept, bound, no_nudge
+from plurigp.bound import Batch, Bound, BoundSpec, Nudge, _kept, _normals, bound, no_nudge
 from plurigp.data import KINDS, Column, Schema, batches
 from plurigp.encoder import FreeRows
 from plurigp.gp.kernels import make_kernel
@@ -379,6 +379,29 @@ def test_hiding_is_from_the_encoder_alone():
     assert shares.min() < 0.05
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("impl", ["threefry2x32", "rbg"])
+def test_draws_of_x_are_standard_normal(impl, dtype):
+    """Both halves of them, and neither a copy of the other."""
+    noise = np.asarray(_normals(jax.random.key(3, impl=impl), (4, 2500, 2), np.dtype(dtype)))
+    assert (noise.shape, noise.dtype) == ((4, 2500, 2), dtype)
+    flat = noise.ravel()
+    assert abs(flat.mean()) < 4 / np.sqrt(len(flat))
+    assert abs(flat.std() - 1) < 4 / np.sqrt(2 * len(flat))
+    halves = np.reshape(flat, (2, -1))
+    for some in (flat, *halves):
+        assert stats.kstest(some, "norm").pvalue > 0.01
+    assert abs(np.corrcoef(halves)[0, 1]) < 4 / np.sqrt(halves.shape[1])
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1), (1, 7, 3), (3, 5, 1)])
+def test_an_odd_number_of_draws_of_x_is_as_good(shape):
+    for seed in range(20):
+        noise = _normals(jax.random.key(seed), shape, np.dtype(np.float32))
+        assert noise.shape == shape
+        assert np.isfinite(noise).all()
+
+
 def test_kl_weight_weighs_kl_x_alone():
     model, q, batch = make_model(LIGHT, 8), posterior_away_from_the_prior(), whole(*wide_table(8))
     one, three = (bound_of(replace(LIGHT.spec, kl_weight=w), model, q, batch, jax.random.key(0)) for w in (1.0, 3.0))
@@ -433,7 +456,7 @@ def test_nudges_give_the_slopes_by_the_moments():
         return bound(LIGHT.spec, model, q, batch, jax.random.key(0), nudge)[0].total
 
     zero = no_nudge(LIGHT.spec, 4, np.dtype(float))
-    assert zero.f_mean.shape == zero.f_var.shape == (4, LIGHT.P)
+    assert zero.f_mean.shape == zero.f_var.shape == (LIGHT.P, 4)
     slopes = jax.jit(jax.grad(value))(zero)
     rng = np.random.default_rng(0)
     for part in range(2):

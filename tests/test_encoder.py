@@ -56,9 +56,10 @@ KINDS = {"masked": lambda: make_encoder(True), "paper": lambda: make_encoder(Fal
 
 
 def make_rows(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    features = rng.normal(size=(B, E)).astype(np.float32)
-    row_seen = rng.random((B, D)) < 0.6
-    return features, np.concatenate([row_seen, row_seen[:, -1:]], 1), row_seen
+    """Features [E B], whether each is seen, and whether each column [D B] is."""
+    features = rng.normal(size=(E, B)).astype(np.float32)
+    row_seen = rng.random((D, B)) < 0.6
+    return features, np.concatenate([row_seen, row_seen[-1:]]), row_seen
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -74,7 +75,7 @@ def test_a_gap_is_not_a_zero(rng):
     features, seen, row_seen = make_rows(rng)
     for sees_gaps in (True, False):
         encoder = make_encoder(sees_gaps)
-        at_mean = np.where(seen, features, encoder.shift).astype(np.float32)
+        at_mean = np.where(seen, features, encoder.shift[:, None]).astype(np.float32)
         gaps, filled = encoder(at_mean, seen, row_seen), encoder(at_mean, np.ones_like(seen), np.ones_like(row_seen))
         assert np.allclose(gaps.mean, filled.mean, atol=1e-6) == (not sees_gaps)
 
@@ -85,7 +86,7 @@ def test_a_row_alone_is_the_row_in_a_batch(kind, rng):
     rows = make_rows(rng)
     together = encoder(*rows)
     for n in range(B):
-        alone = encoder(*(part[n : n + 1] for part in rows))
+        alone = encoder(*(part[:, n : n + 1] for part in rows))
         np.testing.assert_allclose(alone.mean[0], together.mean[n], rtol=1e-6, atol=1e-7)
         np.testing.assert_allclose(alone.sd[0], together.sd[n], rtol=1e-6, atol=1e-7)
 
@@ -105,10 +106,10 @@ def test_factors_without_networks_are_the_posterior_of_factor_analysis(rng):
     encoder = make_factors(networks=0.0)
     features, seen, row_seen = make_rows(rng)
     q = encoder(features, seen, row_seen)
-    known = np.asarray(tamed((features - encoder.shift) / encoder.scale), float)
+    known = np.asarray(tamed((features.T - encoder.shift) / encoder.scale), float)
     L, noise = np.asarray(encoder.loadings, float), np.exp(-np.asarray(encoder.log_precision, float))
     for n in range(B):
-        at = np.flatnonzero(seen[n])
+        at = np.flatnonzero(seen[:, n])
         gain = L[at].T @ np.linalg.inv(L[at] @ L[at].T + np.diag(noise[at]))
         np.testing.assert_allclose(q.mean[n], gain @ known[n, at], rtol=1e-4, atol=1e-5)
         np.testing.assert_allclose(q.root[n] @ q.root[n].T, np.eye(Q) - gain @ L[at], rtol=1e-4, atol=1e-5)
@@ -125,7 +126,7 @@ def test_an_empty_row_of_factors_is_the_prior(rng):
 def test_one_wild_value_does_not_throw_a_row_out(kind, rng):
     encoder = KINDS[kind]()
     features, _, _ = make_rows(rng)
-    everything = np.ones((B, E), bool), np.ones((B, D), bool)
+    everything = np.ones((E, B), bool), np.ones((D, B), bool)
     calm = encoder(features, *everything)
     features[0, 0] = 1e6
     wild = encoder(features, *everything)
@@ -144,8 +145,8 @@ def test_shift_and_scale_are_not_learned(rng):
 def test_one_product_is_the_linear_path_and_both_networks(rng):
     encoder = make_encoder(True)
     features, seen, row_seen = make_rows(rng)
-    known = np.where(seen, tamed((features - encoder.shift) / encoder.scale), 0)
-    inputs = np.concatenate([known, row_seen], 1)
+    known = np.where(seen.T, tamed((features.T - encoder.shift) / encoder.scale), 0)
+    inputs = np.concatenate([known, row_seen.T], 1)
     by_net = [np.tanh(inputs @ net.w1 + net.b1) @ net.w2 + net.b2 for net in (encoder.net_mean, encoder.net_sd)]
     q = encoder(features, seen, row_seen)
     np.testing.assert_allclose(q.mean, known @ encoder.linear + encoder.offset + by_net[0], rtol=1e-4, atol=1e-5)
@@ -156,7 +157,7 @@ def test_network_is_one_tanh_layer(rng):
     net = Network(*(jnp.asarray(rng.normal(size=s), jnp.float32) for s in ((3, 4), (4,), (4, 2), (2,))))
     x = rng.normal(size=(5, 3)).astype(np.float32)
     expected = np.tanh(x @ net.w1 + net.b1) @ net.w2 + net.b2
-    np.testing.assert_allclose(net.after(x @ net.w1), expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(net.after(net.w1.T @ x.T), expected, rtol=1e-5, atol=1e-6)
 
 
 def test_xavier_and_its_scale():
@@ -177,9 +178,10 @@ def test_free_rows_are_looked_up():
 
 
 def make_normal(rng: np.random.Generator, n_rows: int) -> LatentNormal:
-    """Correlated dimensions, in float64 under a test's own switch."""
-    root = np.triu(rng.normal(size=(n_rows, Q, Q)), 1) + rng.uniform(0.1, 2, (n_rows, Q, 1)) * np.eye(Q)
-    return LatentNormal(jnp.asarray(rng.normal(size=(n_rows, Q))), jnp.asarray(root))
+    """Correlated dimensions, each stretched, in float64 under a test's own switch."""
+    base = np.triu(rng.normal(size=(n_rows, Q, Q)), 1) + rng.uniform(0.1, 2, (n_rows, Q, 1)) * np.eye(Q)
+    mean, stretch = rng.normal(size=(n_rows, Q)), rng.uniform(0.3, 3, (n_rows, Q))
+    return LatentNormal(*(jnp.asarray(part) for part in (mean, stretch, base)))
 
 
 def test_kl_x_is_zero_at_the_prior_and_positive_elsewhere(rng):
@@ -205,6 +207,20 @@ def test_a_latent_normal_is_scipys(rng):
             theirs = multivariate_normal(q.mean[n], q.root[n] @ q.root[n].T)
             np.testing.assert_allclose(ours[:, n], theirs.logpdf(x[:, n]), rtol=1e-9)
             np.testing.assert_allclose(q.sd[n], np.sqrt(np.diag(theirs.cov_object.covariance)), rtol=1e-12)
+
+
+def test_a_root_is_its_base_with_the_rows_stretched(rng):
+    """And all that is asked of the base alone is what the root itself would answer."""
+    with jax.enable_x64(True):
+        q = make_normal(rng, 4)
+        noise = rng.normal(size=(3, 4, Q))
+        for n in range(4):
+            root = np.diag(q.stretch[n]) @ q.base[n]
+            np.testing.assert_allclose(q.root[n], root, rtol=1e-12)
+            np.testing.assert_allclose(q.log_det[n], np.linalg.slogdet(root)[1], rtol=1e-12, atol=1e-12)
+            np.testing.assert_allclose(q.at(jnp.asarray(noise))[:, n], q.mean[n] + noise[:, n] @ root.T, rtol=1e-12)
+            square = q.mean[n] @ q.mean[n] + np.trace(root @ root.T)
+            np.testing.assert_allclose(kl_x(q)[n], 0.5 * (square - Q) - np.linalg.slogdet(root)[1], rtol=1e-12)
 
 
 def test_spread_is_the_sd_over_real_rows(rng):

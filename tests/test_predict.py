@@ -81,6 +81,7 @@ def _rows(table: Table, rows: slice | list[int]) -> Table:
 
 
 def _function_moments(predictor, x):
+    """Mean and variance of every function at every x, [P B]."""
     with jax.enable_x64(True):
         f_mean, f_var = moments(predictor.model.gp, predictor.q, features(predictor.model.gp, jnp.asarray(x)))
     return np.asarray(f_mean), np.asarray(f_var)
@@ -94,7 +95,7 @@ def _grid_log_probs(predictor: predict.Predictor, table: Table) -> np.ndarray:
     nodes, weights = np.polynomial.hermite_e.hermegauss(60)
     out = np.zeros((len(table.values), 3, len(GRID)))
     for d, kind in enumerate(kinds):
-        mean, var = f_mean[:, place[d]], f_var[:, place[d]]
+        mean, var = f_mean[place[d]], f_var[place[d]]
         y = table.values[:, d, None]
         if kind == "gaussian":
             theta = predictor.model.thetas[[b.likelihood.kind for b in predictor.layout.blocks].index("gaussian")]
@@ -139,7 +140,7 @@ def test_what_fills_a_gap_is_the_mean_given_the_cells_seen(line, table):
     d = [column.kind for column in table.schema.used].index("gaussian")
     shown = Table(table.values, table.seen & (np.arange(3) != d), table.schema, table.index)
     rows = (_grid_log_probs(line, table) * shown.seen[:, :, None]).sum(1) + stats.norm.logpdf(GRID)
-    f_mean = _function_moments(line, GRID[:, None])[0][:, line.layout.order.index(d)]
+    f_mean = _function_moments(line, GRID[:, None])[0][line.layout.order.index(d)]
     exact = np.exp(rows - logsumexp(rows, axis=1, keepdims=True)) @ f_mean
     np.testing.assert_allclose(predict.fill_values(line, shown, n_draws=MANY)[:, d], exact, atol=0.02)
 
@@ -151,7 +152,7 @@ def test_draws_given_a_row_are_draws_from_its_posterior(line, table):
     draws = np.concatenate(list(predict.draw_given(line, shown, n_draws=2000, seed=0)), axis=1)[:, :, d]
     rows = (_grid_log_probs(line, table) * shown.seen[:, :, None]).sum(1) + stats.norm.logpdf(GRID)
     weights = np.exp(rows - logsumexp(rows, axis=1, keepdims=True))
-    f_mean, f_var = (part[:, line.layout.order.index(d)] for part in _function_moments(line, GRID[:, None]))
+    f_mean, f_var = (part[line.layout.order.index(d)] for part in _function_moments(line, GRID[:, None]))
     theta = line.model.thetas[[b.likelihood.kind for b in line.layout.blocks].index("gaussian")]
     noise = float((FLOOR**2 + np.exp(2 * theta["log_sd"]))[0])
     mean = weights @ f_mean
@@ -207,8 +208,8 @@ def _row_bounds(predictor: predict.Predictor, table: Table, q: LatentNormal) -> 
     def bounds(q: LatentNormal) -> jax.Array:
         def one_draw(z: jax.Array) -> jax.Array:
             f = moments(gp, posterior, features(gp, q.at(z[None, None])[0]))
-            cells = blocks.expected_log_probs(predictor.layout, thetas, values, seen, *f, predictor.rules)
-            return jnp.concatenate(cells, 1).sum(1)
+            cells = blocks.expected_log_probs(predictor.layout, thetas, values.T, seen.T, *f, predictor.rules)
+            return jnp.concatenate(cells).sum(0)
 
         return jax.lax.map(one_draw, noise).mean(0) - kl_x(q)
 
@@ -259,7 +260,7 @@ def test_drawn_rows_have_the_moments_of_the_model(line, table):
     f_mean, f_var = _function_moments(line, GRID[:, None])
     place = {line.layout.order[at]: at for at in range(3)}
     for d, column in enumerate(table.schema.used):
-        mean, var = f_mean[:, place[d]], f_var[:, place[d]]
+        mean, var = f_mean[place[d]], f_var[place[d]]
         f = mean + np.sqrt(var) * np.linspace(-6, 6, 401)[:, None]
         of_f = {"gaussian": f, "bernoulli": expit(f), "poisson": np.exp(f)}[column.kind]
         share = stats.norm.pdf(np.linspace(-6, 6, 401)) * 12 / 400

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from plurigp import training
-from plurigp.bound import Batch, Bound, BoundSpec, bound
+from plurigp.bound import Batch, Bound, BoundSpec, _normals, bound
 from plurigp.data import Coder, batches
 from plurigp.datasets import simulate
 from plurigp.gp.linalg import unpack
@@ -26,6 +26,7 @@ from plurigp.training import (
     Rates,
     Schedule,
     Trained,
+    _key,
     _rates,
     enough_epochs,
     refresh,
@@ -142,6 +143,23 @@ def test_one_seed_gives_the_same_bytes(world, optimizer):
     assert as_bytes(first[:-1]) == as_bytes(second[:-1])
     other = world.train(optimizer=optimizer, seed=4)
     assert as_bytes(other.q) != as_bytes(first.q)
+
+
+@jax.jit
+def step_draws(seed, step):
+    """What a training step draws, in float64, where no number comes twice by chance."""
+    return _normals(_key(seed, step), (2, 16, 3), np.dtype(float))
+
+
+def test_the_same_seed_and_step_draw_the_same():
+    one, again = (step_draws(np.int64(3), np.int32(7)) for _ in range(2))
+    np.testing.assert_array_equal(one, again)
+
+
+def test_no_two_steps_or_seeds_share_a_draw():
+    """Not even shifted, as they would if one step counted on from another; the final bound's steps are negative."""
+    draws = [step_draws(np.int64(seed), np.int32(step)) for seed in (0, 1, 2**31) for step in (-2, -1, 0, 1, 2, 1000)]
+    assert len(np.unique(draws)) == np.size(draws)
 
 
 def test_the_given_model_survives(world):

@@ -26,8 +26,8 @@ def marginal_log_density(train: Table, scored: Table) -> np.ndarray:
     values, seen = arrange(layout, train)
     new_values, new_seen = arrange(layout, scored)
     with compiled_work():
-        fitted = _fit(layout, *column_starts(train.schema, layout, values, seen), values, seen)
-        cells = np.asarray(_cells(layout, fitted[1], new_values, fitted[0]))
+        fitted = _fit(layout, *column_starts(train.schema, layout, values, seen), values.T, seen.T)
+        cells = np.asarray(_cells(layout, fitted[1], new_values.T, fitted[0])).T
     out = np.empty_like(cells)
     out[:, list(layout.order)] = np.where(new_seen, cells, np.nan)
     return out
@@ -38,14 +38,14 @@ _cells = jax.jit(cell_log_probs, static_argnums=0)
 
 @partial(jax.jit, static_argnames=("layout",))
 def _fit(
-    layout: Layout, bias: Float[Array, " P"], thetas: Thetas, values: Float[Array, "N V"], seen: Bool[Array, "N D"]
+    layout: Layout, bias: Float[Array, " P"], thetas: Thetas, values: Float[Array, "V N"], seen: Bool[Array, "D N"]
 ) -> tuple[Float[Array, " P"], Thetas]:
     """Maximum likelihood for every column at once; columns do not share anything, so one Adam serves all."""
-    n = jnp.maximum(seen.sum(0), 1)
+    n = jnp.maximum(seen.sum(1), 1)
 
     def objective(tree: tuple[Array, Thetas]) -> Scalar:
         cells = cell_log_probs(layout, tree[1], values, tree[0])
-        return -(jnp.where(seen, cells, 0).sum(0) / n).sum()
+        return -(jnp.where(seen, cells, 0).sum(1) / n).sum()
 
     adam = optax.adam(optax.cosine_decay_schedule(RATE, STEPS, 0.01))
     tree = (jnp.asarray(bias), thetas)

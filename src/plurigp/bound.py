@@ -1,10 +1,12 @@
 """The evidence lower bound of a batch, in named parts."""
 
+import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Bool, Float, Int, Key
 
 from plurigp.arrays import Array, Scalar
@@ -53,22 +55,22 @@ class Bound(NamedTuple):
 class Nudge(NamedTuple):
     """Zeros added to the moments of f, so that a gradient by them is ∂bound/∂f_mean and ∂bound/∂f_var."""
 
-    f_mean: Float[Array, "S P"]
-    f_var: Float[Array, "S P"]
+    f_mean: Float[Array, "P S"]
+    f_var: Float[Array, "P S"]
 
 
 class Trace(NamedTuple):
     """What the natural-gradient step and the watch over the embedding need from inside the bound."""
 
     A: Float[Array, "M S"]
-    f_mean: Float[Array, "S P"]
+    f_mean: Float[Array, "P S"]
     spread: Float[Array, " Q"]
     jitter: Scalar
 
 
 def no_nudge(spec: BoundSpec, n_rows: int, dtype: jnp.dtype) -> Nudge:
     """Zeros for a batch of n_rows."""
-    shape = (spec.n_draws * n_rows, spec.layout.n_functions)
+    shape = (spec.layout.n_functions, spec.n_draws * n_rows)
     return Nudge(jnp.zeros(shape, dtype), jnp.zeros(shape, dtype))
 
 
@@ -79,14 +81,22 @@ def _kept(key: Key[Array, ""], hiding: float, shape: tuple[int, ...]) -> Bool[Ar
     return jax.random.uniform(k_cell, shape, jnp.float32) >= share
 
 
+def _normals(key: Key[Array, ""], shape: tuple[int, ...], dtype: jnp.dtype) -> Float[Array, "S B Q"]:
+    """Standard normals by their quantile function, in two halves by a loop: the result of a loop XLA keeps, anything
+    else it computes again for every element of every fused loop that reads it."""
+    n = math.prod(shape)
+    above = np.nextafter(np.asarray(-1, dtype), np.asarray(0, dtype))
+    even = jax.random.uniform(key, (2, (n + 1) // 2), dtype, above, 1)
+    return jax.lax.map(lambda half: math.sqrt(2) * jax.lax.erf_inv(half), even).reshape(-1)[:n].reshape(shape)
+
+
 def bound(
     spec: BoundSpec, model: Model, q: Posterior, batch: Batch, key: Key[Array, ""], nudge: Nudge | None = None
 ) -> tuple[Bound, Trace]:
     """(N/B) Σ_n [ Σ_d o_nd E log p(y_nd|f) − η KL(q(x_n)‖p) ] − Σ_p KL(q(v_p)‖p), E over x by reparameterised draws."""
     shown = batch.seen & _kept(key, spec.hiding, batch.seen.shape) if spec.hiding else batch.seen
     qx = encode(model, spec.layout, batch.values, shown, batch.rows)
-    k_x, k_f = jax.random.split(key)
-    noise = jax.random.normal(k_x, (spec.n_draws, *qx.mean.shape), qx.mean.dtype)
+    noise = _normals(key, (spec.n_draws, *qx.mean.shape), qx.mean.dtype)
     x = qx.at(noise).reshape(-1, qx.mean.shape[1])  # [S Q], S = n_draws · B
     rows = features(model.gp, x)
     f_mean, f_var = moments(model.gp, q, rows)
@@ -95,12 +105,12 @@ def bound(
     cells = expected_log_probs(
         spec.layout,
         model.thetas,
-        jnp.tile(batch.values, (spec.n_draws, 1)),
-        jnp.tile(batch.seen & batch.real[:, None], (spec.n_draws, 1)),
+        jnp.tile(batch.values.T, (1, spec.n_draws)),
+        jnp.tile(batch.seen.T & batch.real, (1, spec.n_draws)),
         f_mean,
         f_var,
         spec.rules,
-        k_f if spec.sampling else None,
+        jax.random.fold_in(key, 2) if spec.sampling else None,
     )
     parts = Bound(
         tuple(batch.weight * block.sum() / spec.n_draws for block in cells),

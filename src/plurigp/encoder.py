@@ -15,35 +15,44 @@ ENCODERS = ("factors", "masked", "paper", "free")
 
 
 class LatentNormal(NamedTuple):
-    """q(x_n) = N(mean, root rootᵀ) for a batch of rows, every root upper triangular."""
+    """q(x_n) = N(mean, root rootᵀ) for a batch of rows, every root upper triangular: `base` with its rows stretched.
+
+    The two are kept apart since everything asked of the root is cheaper to ask of the base.
+    """
 
     mean: Float[Array, "B Q"]
-    root: Float[Array, "B Q Q"]
+    stretch: Float[Array, "B Q"]
+    base: Float[Array, "B Q Q"]
+
+    @property
+    def root(self) -> Float[Array, "B Q Q"]:
+        return self.stretch[:, :, None] * self.base
 
     @property
     def sd(self) -> Float[Array, "B Q"]:
         """Of each dimension by itself."""
-        return jnp.sqrt((self.root**2).sum(2))
+        return self.stretch * jnp.sqrt((self.base**2).sum(2))
 
     def at(self, noise: Float[Array, "S #B Q"]) -> Float[Array, "S B Q"]:
         """x = mean + root · noise; standard normal noise makes them draws."""
-        return self.mean + jnp.einsum(
-            "bij,sbj->sbi", self.root, jnp.broadcast_to(noise, (len(noise), *self.mean.shape))
-        )
+        noise = jnp.broadcast_to(noise, (len(noise), *self.mean.shape))
+        return self.mean + self.stretch * jnp.einsum("bij,sbj->sbi", self.base, noise)
 
     def log_density(self, x: Float[Array, "S B Q"]) -> Float[Array, "S B"]:
         """log q(x), without the constant of 2π."""
-        whitened = jax.scipy.linalg.solve_triangular(self.root, jnp.moveaxis(x - self.mean, 0, 2))
-        return -0.5 * (whitened**2).sum(1).T - _log_det(self.root)
+        whitened = jax.scipy.linalg.solve_triangular(self.base, jnp.moveaxis((x - self.mean) / self.stretch, 0, 2))
+        return -0.5 * (whitened**2).sum(1).T - self.log_det
 
-
-def _log_det(root: Float[Array, "B Q Q"]) -> Float[Array, " B"]:
-    return jnp.log(jnp.diagonal(root, axis1=1, axis2=2)).sum(1)
+    @property
+    def log_det(self) -> Float[Array, " B"]:
+        """Of the root."""
+        return jnp.log(self.stretch * jnp.diagonal(self.base, axis1=1, axis2=2)).sum(1)
 
 
 def independent(mean: Float[Array, "B Q"], sd: Float[Array, "B Q"]) -> LatentNormal:
     """A q(x) whose dimensions are."""
-    return LatentNormal(mean, sd[:, :, None] * np.eye(sd.shape[1], dtype=sd.dtype))
+    Q = sd.shape[1]
+    return LatentNormal(mean, sd, jnp.broadcast_to(np.eye(Q, dtype=sd.dtype), (len(sd), Q, Q)))
 
 
 class Network(eqx.Module):
@@ -54,9 +63,9 @@ class Network(eqx.Module):
     w2: Float[Array, "U O"]
     b2: Float[Array, " O"]
 
-    def after(self, product: Float[Array, "B U"]) -> Float[Array, "B O"]:
-        """The output, given inputs @ w1."""
-        return jnp.tanh(product + self.b1) @ self.w2 + self.b2
+    def after(self, product: Float[Array, "U B"]) -> Float[Array, "B O"]:
+        """The output, given w1ᵀ inputs."""
+        return jnp.tanh(product + self.b1[:, None]).T @ self.w2 + self.b2
 
 
 def make_network(
@@ -96,17 +105,16 @@ class Encoder(eqx.Module):
     net_sd: Network
 
     def __call__(
-        self, features: Float[Array, "B E"], seen: Bool[Array, "B E"], row_seen: Bool[Array, "B D"]
+        self, features: Float[Array, "E B"], seen: Bool[Array, "E B"], row_seen: Bool[Array, "D B"]
     ) -> LatentNormal:
         known, told = _read(self, features, seen, row_seen)
-        linear = jnp.pad(self.linear, ((0, told.shape[1]), (0, 0)))
+        linear = jnp.pad(self.linear, ((0, len(told)), (0, 0)))
         first = jnp.concatenate([linear, self.net_mean.w1, self.net_sd.w1], 1)  # one product instead of three
         straight, for_mean, for_sd = jax.lax.split(
-            jnp.concatenate([known, told], 1) @ first,
+            first.T @ jnp.concatenate([known, told]),
             [part.shape[1] for part in (linear, self.net_mean.w1, self.net_sd.w1)],
-            axis=1,
         )
-        mean = straight + self.offset + self.net_mean.after(for_mean)
+        mean = straight.T + self.offset + self.net_mean.after(for_mean)
         return independent(mean, jax.nn.sigmoid(self.net_sd.after(for_sd)))
 
 
@@ -127,36 +135,36 @@ class FactorEncoder(eqx.Module):
     net_sd: Network
 
     def __call__(
-        self, features: Float[Array, "B E"], seen: Bool[Array, "B E"], row_seen: Bool[Array, "B D"]
+        self, features: Float[Array, "E B"], seen: Bool[Array, "E B"], row_seen: Bool[Array, "D B"]
     ) -> LatentNormal:
         known, told = _read(self, features, seen, row_seen)
-        base = self.factors(known, seen)
+        linear = self.factors(known, seen)
         first = jnp.concatenate([self.net_mean.w1, self.net_sd.w1], 1)
-        for_mean, for_sd = jnp.split(jnp.concatenate([known, told], 1) @ first, [self.net_mean.w1.shape[1]], axis=1)
-        mean = base.mean + base.sd * self.net_mean.after(for_mean)
-        return LatentNormal(mean, jnp.exp(self.net_sd.after(for_sd))[:, :, None] * base.root)
+        for_mean, for_sd = jnp.split(first.T @ jnp.concatenate([known, told]), [self.net_mean.w1.shape[1]])
+        mean = linear.mean + linear.sd * self.net_mean.after(for_mean)
+        return LatentNormal(mean, jnp.exp(self.net_sd.after(for_sd)), linear.base)
 
-    def factors(self, known: Float[Array, "B E"], seen: Bool[Array, "B E"]) -> LatentNormal:
+    def factors(self, known: Float[Array, "E B"], seen: Bool[Array, "E B"]) -> LatentNormal:
         """Λ = I + Σ_e p_e l_e l_eᵀ over the features seen; mean Λ⁻¹ Σ_e p_e l_e y_e, covariance Λ⁻¹."""
-        L, weight = self.loadings, seen * jnp.exp(self.log_precision)
+        L, weight = self.loadings, seen * jnp.exp(self.log_precision)[:, None]
         E, Q = L.shape
         outer = (L[:, :, None] * L[:, None, :]).reshape(E, Q * Q)
-        precision = (weight @ outer).reshape(-1, Q, Q) + jnp.eye(Q, dtype=L.dtype)
+        precision = (outer.T @ weight).reshape(Q, Q, -1) + jnp.eye(Q, dtype=L.dtype)[:, :, None]
         W = inverse_factors(precision)
-        mean = _times(W.swapaxes(1, 2), _times(W, (weight * known) @ L))
-        return LatentNormal(mean, W.swapaxes(1, 2))
+        mean = _times(W.swapaxes(1, 2), _times(W, (weight * known).T @ L))
+        return LatentNormal(mean, jnp.ones_like(mean), W.swapaxes(1, 2))
 
 
 def _read(
     encoder: Encoder | FactorEncoder,
-    features: Float[Array, "B E"],
-    seen: Bool[Array, "B E"],
-    row_seen: Bool[Array, "B D"],
-) -> tuple[Float[Array, "B E"], Float[Array, "B _"]]:
+    features: Float[Array, "E B"],
+    seen: Bool[Array, "E B"],
+    row_seen: Bool[Array, "D B"],
+) -> tuple[Float[Array, "E B"], Float[Array, "_ B"]]:
     """Standardised features, zero at gaps; and which of the watched columns are there."""
-    standard = (features - jax.lax.stop_gradient(encoder.shift)) / jax.lax.stop_gradient(encoder.scale)
-    known = jnp.where(seen, tamed(standard), 0)
-    return known, row_seen[:, np.asarray(encoder.watched, np.int32)].astype(known.dtype)
+    shift, scale = (jax.lax.stop_gradient(part)[:, None] for part in (encoder.shift, encoder.scale))
+    known = jnp.where(seen, tamed((features - shift) / scale), 0)
+    return known, row_seen[np.asarray(encoder.watched, np.int32)].astype(known.dtype)
 
 
 def _times(A: Float[Array, "B Q Q"], b: Float[Array, "B Q"]) -> Float[Array, "B Q"]:
@@ -175,7 +183,8 @@ class FreeRows(eqx.Module):
 
 def kl_x(q: LatentNormal) -> Float[Array, " B"]:
     """KL(q(x_n) ‖ N(0, I)) per row."""
-    return 0.5 * ((q.mean**2).sum(1) + (q.root**2).sum((1, 2)) - q.mean.shape[1]) - _log_det(q.root)
+    squares = q.mean**2 + q.stretch**2 * (q.base**2).sum(2)
+    return 0.5 * (squares.sum(1) - q.mean.shape[1]) - q.log_det
 
 
 def spread(q: LatentNormal, real: Bool[Array, " B"]) -> Float[Array, " Q"]:

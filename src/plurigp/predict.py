@@ -127,14 +127,14 @@ def _refine(p: Predictor, values: Float[Array, "B V"], seen: Bool[Array, "B D"],
     noise = jnp.asarray(standard_draws(REFINE_DRAWS, start.mean.shape[1]))
 
     def refined(free: tuple[Array, Array]) -> LatentNormal:
-        return LatentNormal(free[0], jnp.exp(free[1])[:, :, None] * start.root)
+        return LatentNormal(free[0], jnp.exp(free[1]) * start.stretch, start.base)
 
     def objective(free: tuple[Array, Array]) -> Scalar:
         qx = refined(free)
 
         def one_draw(z: Array) -> Scalar:
             f_mean, f_var = moments(p.model.gp, p.q, features(p.model.gp, qx.at(z[None, None])[0]))
-            cells = blocks.expected_log_probs(p.layout, p.model.thetas, values, seen, f_mean, f_var, p.rules)
+            cells = blocks.expected_log_probs(p.layout, p.model.thetas, values.T, seen.T, f_mean, f_var, p.rules)
             return sum((block.sum() for block in cells), jnp.zeros(()))
 
         return p.kl_weight * kl_x(qx).sum() - jax.lax.map(one_draw, noise).mean()
@@ -176,7 +176,7 @@ def propose(qx: LatentNormal, noise: Float[Array, "S Q"]) -> Proposals:
 def _log_probs(p: Predictor, values: Array, seen: Array, x: Array) -> tuple[Float[Array, "B D"], tuple[Array, Array]]:
     """log p(y_d|x) of the cells in `seen`, zero elsewhere; and the moments of f behind them."""
     f = moments(p.model.gp, p.q, features(p.model.gp, x))
-    return blocks.predictive_log_probs(p.layout, p.model.thetas, values, seen, *f, p.rules), f
+    return blocks.predictive_log_probs(p.layout, p.model.thetas, values.T, seen.T, *f, p.rules).T, f
 
 
 @jax.jit
@@ -193,7 +193,7 @@ def _reconstructed(p: Predictor, values: Array, seen: Array, qx: LatentNormal, n
 
     def one_draw(z: Array) -> Array:
         f = moments(p.model.gp, p.q, features(p.model.gp, qx.at(z[None, None])[0]))
-        return jnp.concatenate(blocks.expected_log_probs(p.layout, p.model.thetas, values, seen, *f, p.rules), 1)
+        return jnp.concatenate(blocks.expected_log_probs(p.layout, p.model.thetas, values.T, seen.T, *f, p.rules)).T
 
     return jax.lax.map(one_draw, noise).mean(0)
 
@@ -217,33 +217,33 @@ def _cells(
 @jax.jit
 def _means(
     p: Predictor, values: Array, seen: Array, qx: LatentNormal, noise: Array
-) -> tuple[Float[Array, "B _ _"], ...]:
+) -> tuple[Float[Array, "_ _ B"], ...]:
     """Σ_s w_s E[y_d|x_s], per block (a probability per level for categories)."""
     proposals = propose(qx, noise)
 
     def one_draw(x: Array) -> tuple[Array, tuple[Array, ...]]:
         cells, f = _log_probs(p, values, seen, x)
-        return cells.sum(1), blocks.predictive_means(p.layout, p.model.thetas, values, *f, p.rules)
+        return cells.sum(1), blocks.predictive_means(p.layout, p.model.thetas, values.T, *f, p.rules)
 
     rows, means = jax.lax.map(one_draw, proposals.x)
-    weights = jnp.exp(log_weights(proposals.log_ratio, rows))[:, :, None, None]
+    weights = jnp.exp(log_weights(proposals.log_ratio, rows))[:, None, None]
     return jax.tree.map(lambda leaf: (weights * leaf).sum(0), means)
 
 
 @jax.jit
 def _expected(p: Predictor, values: Array, seen: Array, qx: LatentNormal, noise: Array) -> tuple[Array, ...]:
-    return _means(p, values, seen, qx, noise)
+    return tuple(jnp.moveaxis(means, -1, 0) for means in _means(p, values, seen, qx, noise))
 
 
 @jax.jit
 def _points(p: Predictor, values: Array, seen: Array, qx: LatentNormal, noise: Array) -> Float[Array, "B D"]:
-    return blocks.points(p.layout, _means(p, values, seen, qx, noise))
+    return blocks.points(p.layout, _means(p, values, seen, qx, noise)).T
 
 
 @jax.jit
 def _points_at(p: Predictor, values: Array, x: Float[Array, "B Q"]) -> Float[Array, "B D"]:
     f = moments(p.model.gp, p.q, features(p.model.gp, x))
-    return blocks.points(p.layout, blocks.predictive_means(p.layout, p.model.thetas, values, *f, p.rules))
+    return blocks.points(p.layout, blocks.predictive_means(p.layout, p.model.thetas, values.T, *f, p.rules)).T
 
 
 @jax.jit
@@ -349,7 +349,7 @@ def draw_rows(predictor: Predictor, table: Table, seed: int) -> np.ndarray:
     with compiled_work():
         for n, rows, values, _ in _chunks(predictor.layout, table):
             x = rng.normal(size=(len(rows), predictor.n_components))
-            f_mean, f_var = (np.asarray(part)[:n] for part in _moments_at(predictor, x))
+            f_mean, f_var = (np.asarray(part).T[:n] for part in _moments_at(predictor, x))
             parts.append(_draw_cells(predictor, values[:n], rng.normal(f_mean, np.sqrt(f_var)), rng))
     return np.concatenate(parts)
 

@@ -28,11 +28,11 @@ def test_no_noise_falls_below_the_floor():
 def test_a_shared_noise_is_one_for_all_columns():
     like = likelihood_of(declare(Noise(0.1, shared=True)))
     theta = {"log_sd": jnp.array([-1.0, 0.0, 0.4])}
-    cells = [jnp.full((2, 3, 1), value) for value in (0.7, 0.2, 0.3)]
+    cells = [jnp.full((3, 1, 2), value) for value in (0.7, 0.2, 0.3)]
     for block, one in ((like.block_expected_log_prob, like.expected_log_prob),
                        (like.block_predictive_log_prob, like.predictive_log_prob)):  # fmt: skip
         expected = one({"log_sd": jnp.array(-0.2)}, Y, MEAN, VAR, RULE)
-        np.testing.assert_allclose(block(theta, *cells, RULE), np.full((2, 3), expected), rtol=1e-6)
+        np.testing.assert_allclose(block(theta, *cells, RULE), np.full((3, 2), expected), rtol=1e-6)
     slopes = jax.grad(lambda t: like.block_expected_log_prob({"log_sd": t}, *cells, RULE).sum())(theta["log_sd"])
     np.testing.assert_allclose(slopes, slopes[0], rtol=1e-6)
     np.testing.assert_allclose(tied(theta)["log_sd"], -0.2, rtol=1e-6)

@@ -8,9 +8,9 @@ import pytest
 from plurigp.gp import linalg
 from plurigp.gp.linalg import JITTER, JITTER_LIMIT, packed_eye
 
-cholesky, inverse_root, pack, pack_doubled, pack_outer = (
+whitening, inverse_root, pack, pack_doubled, pack_outer = (
     jax.jit(function)
-    for function in (linalg.cholesky, linalg.inverse_root, linalg.pack, linalg.pack_doubled, linalg.pack_outer)
+    for function in (linalg.whitening, linalg.inverse_root, linalg.pack, linalg.pack_doubled, linalg.pack_outer)
 )
 unpack = jax.jit(linalg.unpack, static_argnums=1)
 
@@ -144,44 +144,66 @@ def test_inverse_of_a_float32_precision_over_eight_decades(rng):
         np.testing.assert_allclose(root.T @ root, inverse, atol=1e-6 * np.abs(inverse).max())
 
 
-def test_cholesky_takes_the_first_jitter_where_it_can(rng):
-    K = precisions(rng, 1, 6)[0]
-    L, jitter = cholesky(jnp.asarray(K))
+def with_jitter(K: np.ndarray, jitter: float = JITTER) -> np.ndarray:
+    """K with its diagonal raised as the source says."""
+    return K + jitter * np.mean(np.diag(K)) * np.eye(len(K))
+
+
+def plain_whitening(K: np.ndarray) -> np.ndarray:
+    """By NumPy, at the first jitter."""
+    return np.linalg.inv(np.linalg.cholesky(with_jitter(K)))
+
+
+@pytest.mark.parametrize("M", SIZES)
+def test_whitening_takes_the_first_jitter_where_it_can(M, rng):
+    K = precisions(rng, 1, M)[0]
+    W, jitter = whitening(jnp.asarray(K))
     assert float(jitter) == pytest.approx(JITTER)
-    np.testing.assert_allclose(L @ L.T, K + JITTER * np.mean(np.diag(K)) * np.eye(6), rtol=1e-12)
-    np.testing.assert_array_equal(np.triu(L, 1), 0)
+    np.testing.assert_allclose(W, plain_whitening(K), rtol=1e-8, atol=1e-12)
+    np.testing.assert_allclose(W.T @ W @ with_jitter(K), np.eye(M), atol=1e-10)
+    np.testing.assert_array_equal(np.triu(W, 1), 0)
 
 
-def test_cholesky_raises_the_jitter_of_a_bad_matrix_and_says_so():
-    K = jnp.diag(jnp.array([1.0, 1.0, -3e-5]))
-    L, jitter = cholesky(K)
-    assert np.isfinite(L).all()
+def test_whitening_raises_the_jitter_of_a_bad_matrix_and_says_so():
+    K = np.diag([1.0, 1.0, -3e-5])
+    W, jitter = whitening(jnp.asarray(K))
+    assert np.isfinite(W).all()
     assert float(jitter) == pytest.approx(1e-4, rel=1e-6)
-    np.testing.assert_allclose(np.diag(L @ L.T) - np.diag(K), jitter * np.mean(np.diag(K)), rtol=1e-6)
+    raised_by = np.diag(np.linalg.inv(W.T @ W)) - np.diag(K)
+    np.testing.assert_allclose(raised_by, jitter * np.mean(np.diag(K)), rtol=1e-6)
 
 
-def test_cholesky_of_equal_points_is_finite_with_finite_slopes():
+def test_whitening_of_equal_points_is_finite_with_finite_slopes():
     K = jnp.ones((5, 5), jnp.float32)
-    L, jitter = cholesky(K)
-    assert np.isfinite(L).all()
+    W, jitter = whitening(K)
+    assert W.dtype == jnp.float32
+    assert np.isfinite(W).all()
     assert JITTER * 0.99 <= float(jitter) <= JITTER_LIMIT * 1.01
-    assert np.isfinite(jax.jit(jax.grad(lambda K: cholesky(K).factor.sum()))(K)).all()
+    assert np.isfinite(jax.jit(jax.grad(lambda K: whitening(K).W.sum()))(K)).all()
 
 
-def test_cholesky_of_a_hopeless_matrix_gives_up_at_the_limit():
-    L, jitter = cholesky(jnp.diag(jnp.array([1.0, -1.0, 1.0])))
-    assert np.isnan(L).any()
+def test_whitening_of_a_hopeless_matrix_gives_up_at_the_limit():
+    W, jitter = whitening(jnp.diag(jnp.array([1.0, -1.0, 1.0])))
+    assert np.isnan(W).any()
     assert JITTER_LIMIT <= float(jitter) <= 11 * JITTER_LIMIT
 
 
-def test_cholesky_slopes_are_those_of_numpys_formula(rng):
-    """log det K by its factor: ∂/∂K = K⁻¹ (with the jitter in)."""
+def test_whitening_slopes_are_those_of_numpys_formula(rng):
+    """log det K by W: ∂/∂K = K⁻¹ (with the jitter in)."""
     K = jnp.asarray(precisions(rng, 1, 5)[0])
-    slope = jax.jit(jax.grad(lambda K: 2 * jnp.log(jnp.diagonal(cholesky(K).factor)).sum()))(K)
-    raised = np.asarray(K) + JITTER * np.mean(np.diag(K)) * np.eye(5)
-    inverse = np.linalg.inv(raised)
+    slope = jax.jit(jax.grad(lambda K: -2 * jnp.log(jnp.diagonal(whitening(K).W)).sum()))(K)
+    inverse = np.linalg.inv(with_jitter(np.asarray(K)))
     expected = inverse + JITTER / 5 * np.trace(inverse) * np.eye(5)
     np.testing.assert_allclose((slope + slope.T) / 2, expected, rtol=1e-8, atol=1e-12)
+
+
+@pytest.mark.parametrize("M", SIZES)
+def test_whitening_slopes_by_finite_differences(M, rng):
+    """Of any sum over W, along a symmetric direction, by central differences of NumPy's."""
+    K, along, weight = precisions(rng, 1, M)[0], symmetric(rng, 1, M)[0], np.tril(rng.normal(size=(M, M)))
+    slope = jax.jit(jax.grad(lambda K: (weight * whitening(K).W).sum()))(jnp.asarray(K))
+    up, down = (float((weight * plain_whitening(K + sign * 1e-6 * along)).sum()) for sign in (1, -1))
+    assert float((slope * along).sum()) == pytest.approx((up - down) / 2e-6, rel=1e-6, abs=1e-8)
 
 
 def test_unpack_doubled_undoes_pack_doubled(rng):
@@ -198,8 +220,8 @@ def test_inverse_factors_and_their_slope(rng):
         return np.linalg.inv(np.linalg.cholesky(A + step * along))
 
     with jax.enable_x64(True):
-        W, pull_back = jax.vjp(linalg.inverse_factors, jnp.asarray(A))
-        slope = pull_back(jnp.asarray(weight))[0]
+        W, pull_back = jax.vjp(linalg.inverse_factors, jnp.asarray(np.moveaxis(A, 0, -1)))
+        slope = np.moveaxis(pull_back(jnp.asarray(weight))[0], -1, 0)
     np.testing.assert_allclose(W, plain(0.0), rtol=1e-9, atol=1e-12)
     exact = (weight * (plain(1e-6) - plain(-1e-6))).sum((1, 2)) / 2e-6
     np.testing.assert_allclose((slope * along).sum((1, 2)), exact, rtol=1e-5, atol=1e-7)

@@ -85,16 +85,16 @@ def test_moments_are_the_unwhitened_conditional(kernel, rng):
         s = float(np.exp(gp.log_scale[p]))
         mu, Sigma = s * Lz @ m[p], s**2 * Lz @ S[p] @ Lz.T
         W = Kxz @ np.linalg.inv(Kzz)
-        np.testing.assert_allclose(f_mean[:, p], gp.bias[p] + W @ mu, rtol=1e-6, atol=1e-8)
+        np.testing.assert_allclose(f_mean[p], gp.bias[p] + W @ mu, rtol=1e-6, atol=1e-8)
         expected = s**2 * kxx - np.diag(W @ (s**2 * Kzz - Sigma) @ W.T)
-        np.testing.assert_allclose(f_var[:, p], expected, rtol=1e-6, atol=1e-8)
+        np.testing.assert_allclose(f_var[p], expected, rtol=1e-6, atol=1e-8)
 
 
 def test_at_the_prior_the_moments_are_the_priors(rng):
     gp, x = make_gp(rng), jnp.asarray(3 * rng.normal(size=(B, Q)))
     f_mean, f_var = moments(gp, posterior_of(prior(P, M, FLOAT64)), features(gp, x))
-    np.testing.assert_allclose(f_mean, np.broadcast_to(gp.bias, (B, P)), atol=1e-12)
-    np.testing.assert_allclose(f_var, np.broadcast_to(np.exp(2 * gp.log_scale), (B, P)), rtol=1e-9)
+    np.testing.assert_allclose(f_mean, np.broadcast_to(gp.bias[:, None], (P, B)), atol=1e-12)
+    np.testing.assert_allclose(f_var, np.broadcast_to(np.exp(2 * gp.log_scale)[:, None], (P, B)), rtol=1e-9)
 
 
 def test_moments_in_float32_are_those_in_float64(rng):
@@ -179,7 +179,7 @@ def titsias(gp: SparseGP, x: np.ndarray, y: np.ndarray, noise_var: float, p: int
 def test_one_full_step_is_exact_sparse_regression(start, rng):
     """Gaussian columns, step 1: the closed-form optimum wherever q stood before."""
     gp, x, noise_var = make_gp(rng), jnp.asarray(rng.normal(size=(20, Q))), 0.3
-    y = rng.normal(size=(20, P))
+    y = rng.normal(size=(P, 20))
     q = prior(P, M, FLOAT64) if start == "prior" else random_natural(rng)
     rows = features(gp, x)
     f_mean, f_var = moments(gp, posterior_of(q), rows)
@@ -188,7 +188,7 @@ def test_one_full_step_is_exact_sparse_regression(start, rng):
     Lz = np.linalg.cholesky(inducing_covariance(gp))
     for p in range(P):
         s = float(np.exp(gp.log_scale[p]))
-        mu, Sigma = titsias(gp, x, y[:, p], noise_var, p)
+        mu, Sigma = titsias(gp, x, y[p], noise_var, p)
         np.testing.assert_allclose(s * Lz @ m[p], mu, rtol=1e-5, atol=1e-6)
         np.testing.assert_allclose(s**2 * Lz @ S[p] @ Lz.T, Sigma, rtol=1e-5, atol=1e-6)
 
@@ -196,7 +196,7 @@ def test_one_full_step_is_exact_sparse_regression(start, rng):
 def test_with_an_inducing_point_at_every_row_it_is_gp_regression(rng):
     """Mean and variance at new positions are those of the exact GP posterior."""
     gp = make_gp(rng, n_inducing=12, lengthscale=0.7)
-    x, noise_var, y = gp.Z, 0.2, rng.normal(size=(12, P))
+    x, noise_var, y = gp.Z, 0.2, rng.normal(size=(P, 12))
     q, rows = prior(P, 12, FLOAT64), features(gp, x)
     f_mean, f_var = moments(gp, posterior_of(q), rows)
     q = natural_step(gp, q, Slopes(rows.A, f_mean, *gaussian_slopes(y, f_mean, f_var, noise_var)), *EXACT)
@@ -206,10 +206,10 @@ def test_with_an_inducing_point_at_every_row_it_is_gp_regression(rng):
     for p in range(P):
         s2 = float(np.exp(2 * gp.log_scale[p]))
         G = np.linalg.inv(s2 * Kxx + noise_var * np.eye(12))
-        mean = gp.bias[p] + s2 * Knx @ G @ (y[:, p] - gp.bias[p])
+        mean = gp.bias[p] + s2 * Knx @ G @ (y[p] - gp.bias[p])
         var = s2 - s2**2 * np.einsum("ni,ij,nj->n", Knx, G, Knx)
-        np.testing.assert_allclose(ours[0][:, p], mean, atol=2e-4)
-        np.testing.assert_allclose(ours[1][:, p], var, atol=2e-4)
+        np.testing.assert_allclose(ours[0][p], mean, atol=2e-4)
+        np.testing.assert_allclose(ours[1][p], var, atol=2e-4)
 
 
 def objective(gp, rows, log_prob, m, root):
@@ -234,9 +234,9 @@ def test_the_fixed_point_has_no_slope_left(family, rng):
     """Steps until q stands still; there the bound's gradient by mean and root of every q(v) is zero."""
     gp, x = make_gp(rng), jnp.asarray(rng.normal(size=(20, Q)))
     y = {
-        "gaussian": rng.normal(size=(20, P)),
-        "poisson": rng.poisson(2, (20, P)).astype(float),
-        "bernoulli": rng.integers(0, 2, (20, P)).astype(float),
+        "gaussian": rng.normal(size=(P, 20)),
+        "poisson": rng.poisson(2, (P, 20)).astype(float),
+        "bernoulli": rng.integers(0, 2, (P, 20)).astype(float),
     }[family][..., None]
     log_prob = {
         "gaussian": lambda f: -0.5 * (y - f) ** 2 / 0.3,
@@ -267,8 +267,8 @@ def test_the_fixed_point_has_no_slope_left(family, rng):
 
 def test_a_step_is_a_mixture_of_old_and_new(rng):
     gp, q, A = make_gp(rng), random_natural(rng), jnp.asarray(rng.normal(size=(M, B)))
-    f_mean, by_mean = (jnp.asarray(rng.normal(size=(B, P))) for _ in range(2))
-    slopes = Slopes(A, f_mean, by_mean, -jnp.asarray(rng.uniform(size=(B, P))))
+    f_mean, by_mean = (jnp.asarray(rng.normal(size=(P, B))) for _ in range(2))
+    slopes = Slopes(A, f_mean, by_mean, -jnp.asarray(rng.uniform(size=(P, B))))
     step = lambda rho: natural_step(gp, q, slopes, jnp.asarray(rho), NO_CAUTION)  # noqa: E731
     for part, old, new in zip(step(0.25), q, step(1.0), strict=True):
         np.testing.assert_allclose(part, 0.75 * old + 0.25 * new, rtol=1e-12, atol=1e-12)
@@ -281,8 +281,8 @@ def test_precision_stays_positive_definite_whatever_the_slopes(rng):
     for rho in (0.3, 1.0):
         for _ in range(20):
             A = jnp.asarray(rng.normal(size=(M, B)))
-            by_mean, by_var = (jnp.asarray(50 * rng.normal(size=(B, P))) for _ in range(2))
-            stepped = natural_step(gp, q, Slopes(A, jnp.zeros((B, P)), by_mean, by_var), jnp.asarray(rho), NO_CAUTION)
+            by_mean, by_var = (jnp.asarray(50 * rng.normal(size=(P, B))) for _ in range(2))
+            stepped = natural_step(gp, q, Slopes(A, jnp.zeros((P, B)), by_mean, by_var), jnp.asarray(rho), NO_CAUTION)
             floor = (1 - rho) * np.linalg.eigvalsh(precision(q)).min(1) + rho
             assert (np.linalg.eigvalsh(precision(stepped)).min(1) > floor * (1 - 1e-9)).all()
             q = stepped if rho < 1 else q
@@ -295,11 +295,11 @@ def test_caution_limits_what_one_cell_can_ask_for(rng):
     q, x = prior(P, M, FLOAT64), jnp.asarray(rng.normal(size=(1, Q)))
     rows = features(gp, x)
     f_mean, _ = moments(gp, posterior_of(q), rows)
-    slopes = Slopes(rows.A, f_mean, jnp.array([[1e3, -1e5, 2.0]]), jnp.full((1, P), -1e-3))
+    slopes = Slopes(rows.A, f_mean, jnp.array([[1e3], [-1e5], [2.0]]), jnp.full((P, 1), -1e-3))
     moved = {}
     for caution in (0.0, 1.0, 4.0):
         step = natural_step(gp, q, slopes, jnp.asarray(1.0), jnp.asarray(caution))
-        moved[caution] = np.abs(moments(gp, posterior_of(step), rows)[0] - f_mean)[0]
+        moved[caution] = np.abs(moments(gp, posterior_of(step), rows)[0] - f_mean)[:, 0]
     assert (moved[1.0] <= 1 + 1e-9).all()
     assert (moved[4.0] <= 0.25 + 1e-9).all()
     assert (moved[0.0][:2] > 100).all()
@@ -315,11 +315,11 @@ def test_the_prior_as_mean_and_covariance():
 def test_rows_without_slope_do_nothing(rng):
     """A padded or empty row: zero slopes, whatever its A."""
     gp, q, A = make_gp(rng), random_natural(rng), rng.normal(size=(M, B))
-    by_mean, by_var, f_mean = (rng.normal(size=(B, P)) for _ in range(3))
-    by_mean[-2:], by_var[-2:] = 0, 0
+    by_mean, by_var, f_mean = (rng.normal(size=(P, B)) for _ in range(3))
+    by_mean[:, -2:], by_var[:, -2:] = 0, 0
     slopes = Slopes(*(jnp.asarray(a) for a in (A, f_mean, by_mean, by_var)))
     kept = natural_step(gp, q, slopes, jnp.asarray(0.5), NO_CAUTION)
-    A[:, -2:], f_mean[-2:] = 1e3, -7.0
+    A[:, -2:], f_mean[:, -2:] = 1e3, -7.0
     slopes = slopes._replace(A=jnp.asarray(A), f_mean=jnp.asarray(f_mean))
     other = natural_step(gp, q, slopes, jnp.asarray(0.5), NO_CAUTION)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12), kept, other)
@@ -328,7 +328,7 @@ def test_rows_without_slope_do_nothing(rng):
 def test_a_step_is_for_the_first_functions_alone(rng):
     """Slopes hold all functions, q perhaps only the first of them: they move as they would together."""
     gp, q, A = make_gp(rng), random_natural(rng), jnp.asarray(rng.normal(size=(M, B)))
-    slopes = Slopes(A, *(jnp.asarray(rng.normal(size=(B, P))) for _ in range(3)))
+    slopes = Slopes(A, *(jnp.asarray(rng.normal(size=(P, B))) for _ in range(3)))
     together = natural_step(gp, q, slopes, jnp.asarray(0.5), NO_CAUTION)
     first = natural_step(gp, jax.tree.map(lambda part: part[:2], q), slopes, jnp.asarray(0.5), NO_CAUTION)
     for ours, theirs in zip(first, together, strict=True):
@@ -347,7 +347,7 @@ class Regression:
     def __init__(self, rng: np.random.Generator, n_own: int, weight: np.ndarray = WEIGHT):
         self.n_own, self.weight, self.noise_var = n_own, weight, NOISE_VAR
         self.gp = make_gp(rng)
-        self.x, self.y = jnp.asarray(rng.normal(size=(20, Q))), jnp.asarray(rng.normal(size=(20, P)))
+        self.x, self.y = jnp.asarray(rng.normal(size=(20, Q))), jnp.asarray(rng.normal(size=(P, 20)))
         self.rows = features(self.gp, self.x)
         self.own = jax.tree.map(lambda part: part[:n_own], random_natural(rng))
 
@@ -358,8 +358,8 @@ class Regression:
     def slopes(self, q: Posterior) -> Slopes:
         """∂/∂f of the weighted Σ E[log N(y; f, σ²)]."""
         f_mean, f_var = moments(self.gp, q, self.rows)
-        by_mean, by_var = gaussian_slopes(self.y, f_mean, f_var, self.noise_var)
-        return Slopes(self.rows.A, f_mean, by_mean * self.weight[:, None], by_var * self.weight[:, None])
+        by_mean, by_var = gaussian_slopes(self.y, f_mean, f_var, self.noise_var[:, None])
+        return Slopes(self.rows.A, f_mean, by_mean * self.weight, by_var * self.weight)
 
     def posterior(self, common: Common) -> Posterior:
         return with_common(posterior_of(self.own), common, self.scale)
@@ -393,7 +393,7 @@ def test_one_full_shared_step_is_exact_sparse_regression(n_own, rng):
     Lz = np.linalg.cholesky(inducing_covariance(case.gp))
     for p in range(n_own, P):
         s = float(np.exp(case.gp.log_scale[p]))
-        mu, Sigma = titsias(case.gp, case.x, np.asarray(case.y[:, p]), float(NOISE_VAR[p]) / 3, p)  # rows count thrice
+        mu, Sigma = titsias(case.gp, case.x, np.asarray(case.y[p]), float(NOISE_VAR[p]) / 3, p)  # rows count thrice
         np.testing.assert_allclose(s * Lz @ q.m[p], mu, rtol=1e-5, atol=1e-6)
         np.testing.assert_allclose(s**2 * Lz @ S[p] @ Lz.T, Sigma, rtol=1e-5, atol=1e-6)
 
@@ -441,7 +441,7 @@ def test_rows_without_weight_have_no_influence_on_shared_functions(rng):
     """Padding: whatever its position and value."""
     case = Regression(rng, 1, np.where(np.arange(20) < 17, WEIGHT, 0))
     common = case.step(start(2))
-    case.y = case.y.at[-3:].set(1e3)
+    case.y = case.y.at[:, -3:].set(1e3)
     case.rows = features(case.gp, case.x.at[-3:].set(0.1))
     close(case.step(start(2)), common, 1e-12)
     case.weight = WEIGHT
@@ -477,8 +477,8 @@ def test_the_mean_follows_as_the_natural_step_would_move_it(rho, rng):
     """m + ρ S ∂bound/∂m with the S of after the step is S λ of after the step, for any likelihood."""
     gp, q, A = make_gp(rng), random_natural(rng), jnp.asarray(rng.normal(size=(M, B)))
     before = posterior_of(q)
-    f_mean = gp.bias + jnp.exp(gp.log_scale) * (before.m @ A).T
-    slopes = Slopes(A, f_mean, jnp.asarray(rng.normal(size=(B, P))), -jnp.asarray(rng.uniform(size=(B, P))))
+    f_mean = gp.bias[:, None] + jnp.exp(gp.log_scale)[:, None] * (before.m @ A)
+    slopes = Slopes(A, f_mean, jnp.asarray(rng.normal(size=(P, B))), -jnp.asarray(rng.uniform(size=(P, B))))
     after = posterior_of(natural_step(gp, q, slopes, jnp.asarray(rho), NO_CAUTION))
     ours = follow(gp, before._replace(whole=after.whole), slopes, jnp.asarray(rho))
     close(ours.m, after.m, 1e-10)

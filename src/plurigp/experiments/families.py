@@ -55,10 +55,10 @@ class Noise:
     ) -> Scalar:
         return log_normal(y[0], mean[0], self.var(theta) + var[0])
 
-    def expected_block(self, theta: Theta, y: Array, mean: Array, var: Array, rule: Rule) -> Float[Array, "B C"]:
+    def expected_block(self, theta: Theta, y: Array, mean: Array, var: Array, rule: Rule) -> Float[Array, "C B"]:
         return over_cells(lambda t, y, a, v: self.expected(t, y, a, v, rule))(tied(theta), y, mean, var)
 
-    def predictive_block(self, theta: Theta, y: Array, mean: Array, var: Array, rule: Rule) -> Float[Array, "B C"]:
+    def predictive_block(self, theta: Theta, y: Array, mean: Array, var: Array, rule: Rule) -> Float[Array, "C B"]:
         return over_cells(lambda t, y, a, v: self.predictive(t, y, a, v, rule))(tied(theta), y, mean, var)
 
     def sample(self, rng: np.random.Generator, theta: Theta, y: Cells, f: Cells) -> np.ndarray:

@@ -94,9 +94,9 @@ def _whole_rows(
 
     def one_draw(x: Array) -> tuple[Array, Array, Array]:
         f = moments(p.model.gp, p.q, features(p.model.gp, x))
-        expected = blocks.expected_log_probs(p.layout, p.model.thetas, values, seen, *f, p.rules)
-        cells = blocks.predictive_log_probs(p.layout, p.model.thetas, values, seen, *f, p.rules)
-        return jnp.concatenate(expected, 1), cells.sum(1), jnp.where(chosen, cells, 0).sum(1)
+        expected = blocks.expected_log_probs(p.layout, p.model.thetas, values.T, seen.T, *f, p.rules)
+        cells = blocks.predictive_log_probs(p.layout, p.model.thetas, values.T, seen.T, *f, p.rules).T
+        return jnp.concatenate(expected).T, cells.sum(1), jnp.where(chosen, cells, 0).sum(1)
 
     expected, rows, some = jax.lax.map(one_draw, proposals.x)
 
@@ -115,8 +115,9 @@ def _hidden_cells(
 
     def one_draw(x: Array) -> tuple[Array, Array]:
         f = moments(p.model.gp, p.q, features(p.model.gp, x))
-        own = blocks.predictive_log_probs(p.layout, p.model.thetas, truth, seen, *f, p.rules)
-        return own.sum(1), blocks.predictive_log_probs(judge.layout, judge.model.thetas, truth, known, *f, judge.rules)
+        own = blocks.predictive_log_probs(p.layout, p.model.thetas, truth.T, seen.T, *f, p.rules)
+        cells = blocks.predictive_log_probs(judge.layout, judge.model.thetas, truth.T, known.T, *f, judge.rules)
+        return own.sum(0), cells.T
 
     rows, cells = jax.lax.map(one_draw, proposals.x)
     weights = log_weights(proposals.log_ratio, rows)

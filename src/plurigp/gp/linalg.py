@@ -14,24 +14,55 @@ JITTER = 1e-6  # first try, relative to the mean of the diagonal
 JITTER_LIMIT = 1e-2
 
 
-class Factor(NamedTuple):
-    """A lower Cholesky factor and the relative jitter it took; `factor` is NaN if even the limit was not enough."""
+class Whitening(NamedTuple):
+    """W lower triangular with WᵀW = (K + jitter)⁻¹, and the relative jitter it took; W is NaN if even the limit was
+    not enough."""
 
-    factor: Float[Array, "M M"]
+    W: Float[Array, "M M"]
     jitter: Scalar
 
 
-def cholesky(K: Float[Array, "M M"]) -> Factor:
-    """L with L Lᵀ = K + jitter·mean(diag K)·I; the jitter is raised tenfold until the factor is finite."""
-    eye = jnp.eye(len(K), dtype=K.dtype) * jnp.mean(jnp.diagonal(K))
+def whitening(K: Float[Array, "M M"]) -> Whitening:
+    """The inverse of Cholesky's factor of K + jitter·mean(diag K)·I, the jitter raised tenfold until it is finite."""
+    jitter = jax.lax.stop_gradient(_enough_jitter(K))
+    return Whitening(_inverse_factor(K + jitter * jnp.mean(jnp.diagonal(K)) * jnp.eye(len(K), dtype=K.dtype)), jitter)
+
+
+def _enough_jitter(K: Float[Array, "M M"]) -> Scalar:
     still = jax.lax.stop_gradient(K)
+    eye = jnp.eye(len(K), dtype=K.dtype) * jnp.mean(jnp.diagonal(still))
 
     def fails(jitter: Scalar) -> Array:
-        bad = ~jnp.isfinite(jnp.linalg.cholesky(still + jitter * jax.lax.stop_gradient(eye))).all()
+        bad = ~jnp.isfinite(jnp.linalg.cholesky(still + jitter * eye)).all()
         return bad & (jitter < JITTER_LIMIT)
 
-    jitter = jax.lax.while_loop(fails, lambda jitter: 10 * jitter, jnp.asarray(JITTER, K.dtype))
-    return Factor(jnp.linalg.cholesky(K + jitter * eye), jitter)
+    return jax.lax.while_loop(fails, lambda jitter: 10 * jitter, jnp.asarray(JITTER, K.dtype))
+
+
+@jax.custom_vjp
+def _inverse_factor(K: Float[Array, "M M"]) -> Float[Array, "M M"]:
+    L = jax.lax.linalg.cholesky(jnp.asarray(K), symmetrize_input=False)
+    eye = jnp.eye(len(K), dtype=K.dtype)
+    return jax.lax.linalg.triangular_solve(L, eye, left_side=True, lower=True)
+
+
+def _inverse_factor_forward(K: Float[Array, "M M"]) -> tuple[Float[Array, "M M"], Float[Array, "M M"]]:
+    W = _inverse_factor(K)
+    return W, W
+
+
+def _lower_and_half(m: int, dtype: Any) -> np.ndarray:
+    """Φ: what keeps the lower triangle and half of the diagonal."""
+    return (np.tril(np.ones((m, m))) - np.eye(m) / 2).astype(dtype)
+
+
+def _inverse_factor_backward(W: Float[Array, "M M"], slope: Float[Array, "M M"]) -> tuple[Any]:
+    """From dW = −Φ(W dK Wᵀ) W: products alone, where Cholesky's own slope is a chain of triangular solves."""
+    by_K = -W.T @ (_lower_and_half(len(W), W.dtype) * (slope @ W.T)) @ W
+    return ((by_K + by_K.T) / 2,)
+
+
+_inverse_factor.defvjp(_inverse_factor_forward, _inverse_factor_backward)
 
 
 class Root(NamedTuple):
@@ -57,9 +88,9 @@ def inverse_root(Lam: Float[Array, "P M M"]) -> Root:
     return Root(R, 2 * jnp.log(jnp.diagonal(L, axis1=1, axis2=2)).sum(1))
 
 
-def _inverse_factors(A: Float[Array, "B Q Q"]) -> Float[Array, "B Q Q"]:
+def _inverse_factors(A: Float[Array, "Q Q B"]) -> Float[Array, "B Q Q"]:
     """Forward elimination of [A | I] on all matrices at once, in place: what leaves A's columns enters I's."""
-    Q, B = A.shape[1], len(A)
+    Q, B = len(A), A.shape[2]
     rows, columns = jnp.arange(Q)[:, None, None], jnp.arange(Q)[None, :, None]
 
     def eliminate(k: Array, W: Float[Array, "Q Q B"]) -> Float[Array, "Q Q B"]:
@@ -69,20 +100,20 @@ def _inverse_factors(A: Float[Array, "B Q Q"]) -> Float[Array, "B Q Q"]:
         below = (rows > k) & (columns == k)
         return jnp.where(below, 0, W) - share * jnp.where(columns == k, 1, row)
 
-    W = jax.lax.fori_loop(0, Q, eliminate, jnp.moveaxis(A, 0, -1))
+    W = jax.lax.fori_loop(0, Q, eliminate, A)
     root = jnp.sqrt(jnp.diagonal(W).T)[:, None]  # [Q 1 B], of the pivots
     lower = jnp.where(rows > columns, W, jnp.where(rows == columns, 1, 0)) / root
     return jnp.moveaxis(lower, -1, 0)
 
 
 @jax.custom_vjp
-def inverse_factors(A: Float[Array, "B Q Q"]) -> Float[Array, "B Q Q"]:
+def inverse_factors(A: Float[Array, "Q Q B"]) -> Float[Array, "B Q Q"]:
     """W lower triangular with WᵀW = A⁻¹, for matrices I + (positive semidefinite), which need no pivoting: the inverse
     of Cholesky's factor, faster than as many small factorisations."""
     return _inverse_factors(A)
 
 
-def _inverse_factors_forward(A: Float[Array, "B Q Q"]) -> tuple[Float[Array, "B Q Q"], Float[Array, "B Q Q"]]:
+def _inverse_factors_forward(A: Float[Array, "Q Q B"]) -> tuple[Float[Array, "B Q Q"], Float[Array, "B Q Q"]]:
     W = _inverse_factors(A)
     return W, W
 
@@ -90,11 +121,10 @@ def _inverse_factors_forward(A: Float[Array, "B Q Q"]) -> tuple[Float[Array, "B 
 def _inverse_factors_backward(W: Float[Array, "B Q Q"], slope: Float[Array, "B Q Q"]) -> tuple[Any]:
     """From dW = −Φ(W dA Wᵀ) W, where Φ keeps the lower triangle and half of the diagonal. The barriers make plain
     products of all three: XLA's small products with a transposed factor take twice as long."""
-    Q = W.shape[1]
-    kept = (np.tril(np.ones((Q, Q))) - np.eye(Q) / 2).astype(W.dtype)
+    kept = _lower_and_half(W.shape[1], W.dtype)
     T = jax.lax.optimization_barrier(W.swapaxes(1, 2))
     middle = jax.lax.optimization_barrier(kept * (slope @ T))
-    return (-T @ (middle @ W),)
+    return (jnp.moveaxis(-T @ (middle @ W), 0, -1),)
 
 
 inverse_factors.defvjp(_inverse_factors_forward, _inverse_factors_backward)
@@ -151,7 +181,7 @@ def _pack_outer_backward(A: Float[Array, "M B"], slope: Float[Array, "T B"]) -> 
         places, A_j = at
         return total + slope[places] * A_j, None
 
-    total, _ = jax.lax.scan(add, slope[np.diagonal(full)] * A, (jnp.asarray(full), A), unroll=5)
+    total, _ = jax.lax.scan(add, slope[np.diagonal(full)] * A, (jnp.asarray(full), A))
     return (total,)
 
 

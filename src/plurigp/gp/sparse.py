@@ -5,12 +5,11 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.linalg import solve_triangular
 from jaxtyping import Float
 
 from plurigp.arrays import Array, Scalar
 from plurigp.gp.kernels import Kernel, diagonal, gram
-from plurigp.gp.linalg import cholesky, inverse_root, pack_doubled, pack_outer, packed_eye, unpack
+from plurigp.gp.linalg import inverse_root, pack_doubled, pack_outer, packed_eye, unpack, whitening
 
 
 class SparseGP(eqx.Module):
@@ -137,21 +136,21 @@ def features(gp: SparseGP, x: Float[Array, "B Q"]) -> Features:
         replace_fn=lambda leaf: leaf.astype(jnp.float64),
     )
     X = x.astype(jnp.float64)
-    Lz, jitter = cholesky(gram(wide.kernel, wide.Z, wide.Z))
-    A = solve_triangular(Lz, gram(wide.kernel, wide.Z, X), lower=True)
+    W, jitter = whitening(gram(wide.kernel, wide.Z, wide.Z))
+    A = W @ gram(wide.kernel, wide.Z, X)
     rest = jnp.maximum(diagonal(wide.kernel, X) - (A**2).sum(0), 0)
     return Features(A.astype(x.dtype), rest.astype(x.dtype), jitter.astype(x.dtype))
 
 
-def moments(gp: SparseGP, q: Posterior, seen_by_Z: Features) -> tuple[Float[Array, "B P"], Float[Array, "B P"]]:
+def moments(gp: SparseGP, q: Posterior, seen_by_Z: Features) -> tuple[Float[Array, "P B"], Float[Array, "P B"]]:
     """f_mean = b + s Aᵀm and f_var = s² (rest + diag(Aᵀ S A)), for all functions in one product."""
     A, rest, _ = seen_by_Z
-    scale = jnp.exp(gp.log_scale)
-    f_mean = gp.bias + scale * (q.m @ A).T
+    scale = jnp.exp(gp.log_scale)[:, None]
+    f_mean = gp.bias[:, None] + scale * (q.m @ A)
     spent = q.S @ pack_outer(A)
     if q.common is not None:
         spent = jnp.concatenate([spent, q.common.shrink @ (q.common.U.T @ A) ** 2])
-    return f_mean, scale**2 * (rest + spent).T
+    return f_mean, scale**2 * (rest + spent)
 
 
 def kl_u(q: Posterior) -> Scalar:
@@ -164,9 +163,9 @@ class Slopes(NamedTuple):
     """What a batch says about q(v): A and f_mean of its rows, and the weighted bound's slopes by the moments of f."""
 
     A: Float[Array, "M B"]
-    f_mean: Float[Array, "B P"]
-    by_mean: Float[Array, "B P"]
-    by_var: Float[Array, "B P"]
+    f_mean: Float[Array, "P B"]
+    by_mean: Float[Array, "P B"]
+    by_var: Float[Array, "P B"]
 
 
 def natural_step(gp: SparseGP, q: Natural, slopes: Slopes, step: Scalar, caution: Scalar) -> Natural:
@@ -178,11 +177,11 @@ def natural_step(gp: SparseGP, q: Natural, slopes: Slopes, step: Scalar, caution
     for a step of more than 1/κ, which a Poisson or a log sd far from its place otherwise does; 0 is the exact update.
     """
     n, A = len(q.lam), slopes.A
-    scale, bias = jnp.exp(gp.log_scale[:n]), gp.bias[:n]
-    by_mean, by_var, f_mean = (part[:, :n] for part in (slopes.by_mean, slopes.by_var, slopes.f_mean))
+    scale, bias = jnp.exp(gp.log_scale[:n, None]), gp.bias[:n, None]
+    by_mean, by_var, f_mean = (part[:n] for part in (slopes.by_mean, slopes.by_var, slopes.f_mean))
     beta = jnp.maximum(-2 * by_var, caution * jnp.abs(by_mean))
-    Lam = (beta * scale**2).T @ pack_outer(A).T
-    lam = ((by_mean + beta * (f_mean - bias)) * scale).T @ A.T
+    Lam = (beta * scale**2) @ pack_outer(A).T
+    lam = ((by_mean + beta * (f_mean - bias)) * scale) @ A.T
     eye = packed_eye(len(A), A.dtype)
     return Natural((1 - step) * q.lam + step * lam, (1 - step) * q.Lam + step * (eye + Lam))
 
@@ -193,10 +192,10 @@ def common_step(gp: SparseGP, q: Common, slopes: Slopes, weight: Float[Array, " 
     g/β + (a − b) is y − b, so both averages are free of θ: q(v) follows a change of noise or scale at once.
     """
     n, A = len(q.beta), slopes.A
-    by_mean, by_var, f_mean = (part[:, -n:] for part in (slopes.by_mean, slopes.by_var, slopes.f_mean))
-    beta = -2 * by_var.sum(0) / weight.sum()
+    by_mean, by_var, f_mean = (part[-n:] for part in (slopes.by_mean, slopes.by_var, slopes.f_mean))
+    beta = -2 * by_var.sum(1) / weight.sum()
     weighted = (weight * A).T
-    targets = (by_mean.T @ A.T) / beta[:, None] + (f_mean - gp.bias[-n:]).T @ weighted
+    targets = (by_mean @ A.T) / beta[:, None] + (f_mean - gp.bias[-n:, None]) @ weighted
     return Common((1 - step) * q.G + step * (A @ weighted), (1 - step) * q.targets + step * targets, beta)
 
 
@@ -210,12 +209,12 @@ def follow(gp: SparseGP, q: Posterior, slopes: Slopes, step: Scalar) -> Posterio
     assert q.whole is not None
     n_own, A = len(q.whole), slopes.A
     scale = jnp.exp(gp.log_scale)[:, None]
-    uphill = scale * (slopes.by_mean.T @ A.T) - q.m
+    uphill = scale * (slopes.by_mean @ A.T) - q.m
     along = jnp.matmul(q.whole, uphill[:n_own, :, None])[:, :, 0]
     if q.common is not None:
         U, shrink = q.common
         along = jnp.concatenate([along, ((uphill[n_own:] @ U) * shrink) @ U.T])
-    beta = jnp.maximum(-2 * slopes.by_var, 0).T
+    beta = jnp.maximum(-2 * slopes.by_var, 0)
     curvature = (along**2).sum(1) + (beta * (scale * (along @ A)) ** 2).sum(1)
     top = (uphill * along).sum(1) / jnp.maximum(curvature, jnp.finfo(A.dtype).tiny)
     return q._replace(m=q.m + jnp.minimum(step, top)[:, None] * along)

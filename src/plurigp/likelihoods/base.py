@@ -36,7 +36,7 @@ class Likelihood:
     discrete family is the smallest value whose cdf reaches the level). `features` is what the encoder reads of a cell.
     `expected_log_prob` and `predictive_log_prob` are None where quadrature is the way; both take
     (theta, y, mean, var, rule). The `block_` forms, for families that need them for speed, take a whole block at
-    once ([B C ·], theta with its column axis) and must agree with the one-cell forms. `start` sees one column's
+    once ([C · B], theta with its column axis) and must agree with the one-cell forms. `start` sees one column's
     observed cells [n W].
     """
 
@@ -53,9 +53,9 @@ class Likelihood:
     expected_log_prob: Callable[..., Scalar] | None = None
     predictive_log_prob: Callable[..., Scalar] | None = None
     predictive_mean: Callable[..., Float[Array, " R"]] | None = None
-    block_expected_log_prob: Callable[..., Float[Array, "B C"]] | None = None
-    block_predictive_log_prob: Callable[..., Float[Array, "B C"]] | None = None
-    block_predictive_mean: Callable[..., Float[Array, "B C R"]] | None = None
+    block_expected_log_prob: Callable[..., Float[Array, "C B"]] | None = None
+    block_predictive_log_prob: Callable[..., Float[Array, "C B"]] | None = None
+    block_predictive_mean: Callable[..., Float[Array, "C R B"]] | None = None
     rule: Callable[[int], Rule] = gauss_hermite  # from a number of points
     n_quadrature: int = 10
     block_width: Callable[[Column], int] | None = None  # what columns of a block share besides their functions

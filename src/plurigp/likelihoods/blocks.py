@@ -148,29 +148,31 @@ def rules_of(layout: Layout, n_quadrature: int | Mapping[str, int] | None) -> tu
     )
 
 
-# --- from flat arrays to cells [B C ·] and back ---
+# --- from flat arrays to cells [C · B] and back ---
+#
+# Rows come last in all that is compiled: loops then run along them, and a block's columns are one contiguous slice.
 
 
-def cell_values(block: Block, values: Float[Array, "B V"]) -> Float[Array, "B C W"]:
+def cell_values(block: Block, values: Float[Array, "V B"]) -> Float[Array, "C W B"]:
     """A block's values, cell by cell."""
-    return values[:, slice(*block.slots)].reshape(len(values), block.n_columns, -1)
+    return values[slice(*block.slots)].reshape(block.n_columns, -1, values.shape[1])
 
 
-def by_block(layout: Layout, f: Float[Array, "B P"]) -> Sequence[Float[Array, "B _"]]:
+def by_block(layout: Layout, f: Float[Array, "P B"]) -> Sequence[Float[Array, "_ B"]]:
     """The functions of each block. The slope of a split is one concatenation; slices' are padded and added up."""
-    return jax.lax.split(f, [end - start for start, end in (b.functions for b in layout.blocks)], axis=1)
+    return jax.lax.split(f, [end - start for start, end in (b.functions for b in layout.blocks)], axis=0)
 
 
-def cell_functions(block: Block, own: Float[Array, "B _"]) -> Float[Array, "B C H"]:
+def cell_functions(block: Block, own: Float[Array, "_ B"]) -> Float[Array, "C H B"]:
     """A block's functions, cell by cell; columns with fewer than H functions are padded with zeros."""
     if len(set(block.n_functions)) == 1:
-        return own.reshape(len(own), block.n_columns, block.width)
-    spread = np.zeros((own.shape[1], block.n_columns, block.width), own.dtype)
+        return own.reshape(block.n_columns, block.width, own.shape[1])
+    spread = np.zeros((block.n_columns, block.width, len(own)), own.dtype)
     at = 0
     for column, n in enumerate(block.n_functions):
-        spread[np.arange(at, at + n), column, np.arange(n)] = 1
+        spread[column, np.arange(n), np.arange(at, at + n)] = 1
         at += n
-    return (own @ spread.reshape(own.shape[1], -1)).reshape(len(own), block.n_columns, block.width)
+    return (spread.reshape(-1, len(own)) @ own).reshape(block.n_columns, block.width, own.shape[1])
 
 
 def _theta(block: Block, theta: dict[str, Array]) -> dict[str, Array]:
@@ -180,13 +182,12 @@ def _theta(block: Block, theta: dict[str, Array]) -> dict[str, Array]:
 
 
 def over_cells(one_cell: Callable) -> Callable:
-    """vmap a function of (theta of a column, arrays of a cell …) over columns, then over rows."""
+    """vmap a function of (theta of a column, arrays of a cell …) over columns, the first axis, and rows, the last."""
 
-    def mapped(theta: Any, *arrays: Any) -> Any:
-        over_columns = jax.vmap(one_cell)
-        return jax.vmap(lambda *row: over_columns(theta, *row))(*arrays)
+    def one_column(theta: Any, *arrays: Any) -> Any:
+        return jax.vmap(lambda *row: one_cell(theta, *row), in_axes=-1, out_axes=-1)(*arrays)
 
-    return mapped
+    return jax.vmap(one_column)
 
 
 def _cells_of(like: Likelihood, one_cell: Callable, whole_block: Callable | None, rule: Rule) -> Callable:
@@ -197,8 +198,8 @@ def _cells_of(like: Likelihood, one_cell: Callable, whole_block: Callable | None
 
 
 def _moments_by_block(
-    layout: Layout, f_mean: Float[Array, "B P"], f_var: Float[Array, "B P"]
-) -> Iterator[tuple[Float[Array, "B _ _"], Float[Array, "B _ _"]]]:
+    layout: Layout, f_mean: Float[Array, "P B"], f_var: Float[Array, "P B"]
+) -> Iterator[tuple[Float[Array, "_ _ B"], Float[Array, "_ _ B"]]]:
     """Both moments of each block's functions, cell by cell; variances are kept off zero, where √ has no slope."""
     for block, mean, var in zip(layout.blocks, by_block(layout, f_mean), by_block(layout, f_var), strict=True):
         yield cell_functions(block, mean), jnp.maximum(cell_functions(block, var), 1e-10)
@@ -207,13 +208,13 @@ def _moments_by_block(
 def expected_log_probs(
     layout: Layout,
     thetas: Thetas,
-    values: Float[Array, "B V"],
-    seen: Bool[Array, "B D"],
-    f_mean: Float[Array, "B P"],
-    f_var: Float[Array, "B P"],
+    values: Float[Array, "V B"],
+    seen: Bool[Array, "D B"],
+    f_mean: Float[Array, "P B"],
+    f_var: Float[Array, "P B"],
     rules: tuple[Rule, ...],
     key: Key[Array, ""] | None = None,
-) -> tuple[Float[Array, "B _"], ...]:
+) -> tuple[Float[Array, "_ B"], ...]:
     """E_q[log p(y|f)] per block and cell, zero where not seen; with a key, by sampling instead of quadrature."""
     out = []
     moments = _moments_by_block(layout, f_mean, f_var)
@@ -223,25 +224,25 @@ def expected_log_probs(
         if key is None:
             cells = _cells_of(like, expected_log_prob, like.block_expected_log_prob, rule)
         else:
-            noise_shape = (*arrays[1].shape[:2], len(rule.points), block.width)
+            noise_shape = (block.n_columns, len(rule.points), block.width, values.shape[1])
             arrays.append(jax.random.normal(jax.random.fold_in(key, number), noise_shape, f_mean.dtype))
             cells = over_cells(
                 lambda t, y, a, v, noise, like=like: expect_by_sampling(lambda f: like.log_prob(t, y, f), a, v, noise)
             )
-        out.append(jnp.where(seen[:, slice(*block.columns)], cells(_theta(block, theta), *arrays), 0))
+        out.append(jnp.where(seen[slice(*block.columns)], cells(_theta(block, theta), *arrays), 0))
     return tuple(out)
 
 
 def cell_log_probs(
-    layout: Layout, thetas: Thetas, values: Float[Array, "B V"], f: Float[Array, " P"]
-) -> Float[Array, "B D"]:
+    layout: Layout, thetas: Thetas, values: Float[Array, "V B"], f: Float[Array, " P"]
+) -> Float[Array, "D B"]:
     """log p(y|f) of every cell in block order, all rows at the same f."""
     out = []
-    rows = by_block(layout, jnp.broadcast_to(f, (len(values), len(f))))
+    rows = by_block(layout, jnp.broadcast_to(f[:, None], (len(f), values.shape[1])))
     for block, theta, own in zip(layout.blocks, thetas, rows, strict=True):
         cells = over_cells(lambda t, y, f, like=block.likelihood: like.log_prob(t, y, f))
         out.append(cells(_theta(block, theta), cell_values(block, values), cell_functions(block, own)))
-    return jnp.concatenate(out, 1)
+    return jnp.concatenate(out)
 
 
 def column_starts(schema: Schema, layout: Layout, values: np.ndarray, seen: np.ndarray) -> tuple[np.ndarray, Thetas]:
@@ -266,12 +267,12 @@ def column_starts(schema: Schema, layout: Layout, values: np.ndarray, seen: np.n
 def predictive_log_probs(
     layout: Layout,
     thetas: Thetas,
-    values: Float[Array, "B V"],
-    seen: Bool[Array, "B D"],
-    f_mean: Float[Array, "B P"],
-    f_var: Float[Array, "B P"],
+    values: Float[Array, "V B"],
+    seen: Bool[Array, "D B"],
+    f_mean: Float[Array, "P B"],
+    f_var: Float[Array, "P B"],
     rules: tuple[Rule, ...],
-) -> Float[Array, "B D"]:
+) -> Float[Array, "D B"]:
     """log ∫ p(y|f) q(f) df for every cell in block order, zero where not seen."""
     out = []
     moments = _moments_by_block(layout, f_mean, f_var)
@@ -279,17 +280,17 @@ def predictive_log_probs(
         like = block.likelihood
         cells = _cells_of(like, predictive_log_prob, like.block_predictive_log_prob, rule)
         out.append(cells(_theta(block, theta), cell_values(block, values), *mv))
-    return jnp.where(seen, jnp.concatenate(out, 1), 0)
+    return jnp.where(seen, jnp.concatenate(out), 0)
 
 
 def predictive_means(
     layout: Layout,
     thetas: Thetas,
-    values: Float[Array, "B V"],
-    f_mean: Float[Array, "B P"],
-    f_var: Float[Array, "B P"],
+    values: Float[Array, "V B"],
+    f_mean: Float[Array, "P B"],
+    f_var: Float[Array, "P B"],
     rules: tuple[Rule, ...],
-) -> tuple[Float[Array, "B _ _"], ...]:
+) -> tuple[Float[Array, "_ _ B"], ...]:
     """E[y] per block and cell (a probability per level for categories)."""
     out = []
     moments = _moments_by_block(layout, f_mean, f_var)
@@ -300,36 +301,35 @@ def predictive_means(
     return tuple(out)
 
 
-def points(layout: Layout, means: tuple[Float[Array, "B _ _"], ...]) -> Float[Array, "B D"]:
+def points(layout: Layout, means: tuple[Float[Array, "_ _ B"], ...]) -> Float[Array, "D B"]:
     """One coded value per cell, block order."""
-    return jnp.concatenate(
-        [jax.vmap(jax.vmap(b.likelihood.point))(m) for b, m in zip(layout.blocks, means, strict=True)], 1
-    )
+    over_rows = [jax.vmap(b.likelihood.point, in_axes=-1, out_axes=-1) for b in layout.blocks]
+    return jnp.concatenate([jax.vmap(point)(m) for point, m in zip(over_rows, means, strict=True)])
 
 
 def draws(
     layout: Layout, thetas: Thetas, values: np.ndarray, f: np.ndarray, rng: np.random.Generator
 ) -> Float[np.ndarray, "B D"]:
-    """One draw of y given f [B P] for every cell, block order; `values` [B V] gives the companion slots."""
+    """One draw of y given f [B P] for every cell, block order; `values` [B V] gives the companion slots.
+
+    Not compiled: rows first, and a cell's own numbers last, as NumPy likes them.
+    """
     out = []
     for block, theta in zip(layout.blocks, thetas, strict=True):
         facts = {**theta, "n_levels": np.asarray(block.n_functions)}
-        y, own = (
-            np.asarray(cell_values(block, values)),
-            np.asarray(cell_functions(block, f[:, slice(*block.functions)])),
-        )
-        out.append(block.likelihood.sample(rng, facts, y, own))
+        y, own = cell_values(block, values.T), cell_functions(block, f[:, slice(*block.functions)].T)
+        out.append(block.likelihood.sample(rng, facts, *(np.moveaxis(np.asarray(part), 2, 0) for part in (y, own))))
     return np.concatenate(out, 1)
 
 
-def encoder_features(layout: Layout, values: Float[Array, "B V"]) -> Float[Array, "B E"]:
-    """What the encoder reads of a row: every block's features side by side."""
+def encoder_features(layout: Layout, values: Float[Array, "V B"]) -> Float[Array, "E B"]:
+    """What the encoder reads of a row: every block's features, one below the other."""
     out = []
     for block in layout.blocks:
-        y = cell_values(block, values)
-        features = jax.vmap(jax.vmap(lambda y, b=block: b.likelihood.features(y, b.width)))(y)
-        out.append(features.reshape(len(values), -1))
-    return jnp.concatenate(out, 1)
+        of_cell = lambda y, b=block: b.likelihood.features(y, b.width)  # noqa: E731
+        features = jax.vmap(jax.vmap(of_cell, in_axes=-1, out_axes=-1))(cell_values(block, values))
+        out.append(features.reshape(-1, values.shape[1]))
+    return jnp.concatenate(out)
 
 
 def _n_features(block: Block) -> int:
@@ -338,9 +338,8 @@ def _n_features(block: Block) -> int:
     return jax.eval_shape(lambda y: like.features(y, block.width), jax.ShapeDtypeStruct((n_values,), jnp.float32)).size
 
 
-def seen_features(layout: Layout, seen: Bool[Array, "B D"]) -> Bool[Array, "B E"]:
+def seen_features(layout: Layout, seen: Bool[Array, "D B"]) -> Bool[Array, "E B"]:
     """`seen`, repeated for every feature of a cell."""
-    out = []
-    for block in layout.blocks:
-        out.append(jnp.repeat(seen[:, slice(*block.columns)], _n_features(block), axis=1))
-    return jnp.concatenate(out, 1)
+    return jnp.concatenate(
+        [jnp.repeat(seen[slice(*block.columns)], _n_features(block), axis=0) for block in layout.blocks]
+    )
