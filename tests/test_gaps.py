@@ -9,8 +9,9 @@ import pytest
 from plurigp import PluriGP
 from plurigp.data import Coder, infer_schema
 from plurigp.datasets import simulate
-from plurigp.gaps import _bounds, _hide, calibrate
+from plurigp.gaps import Calibration, _bounds, _hide
 from plurigp.heldout import hide_cells
+from plurigp.likelihoods.blocks import arrange
 from plurigp.predict import levels_of_columns
 from plurigp.ranks import FEWEST, KNOTS, unchanged
 from plurigp.types import DataError
@@ -114,6 +115,11 @@ def test_quantiles_are_those_of_the_draws_at_other_levels(case):
         np.testing.assert_allclose(calibrated[own][name], plain[own][f"q{100 * level:g}"])
 
 
+def calibration_of(model, frame):
+    layout = model._predictor.layout
+    return Calibration(layout, *arrange(layout, model.coder_.table(frame)), model.coder_.schema, 0)
+
+
 def test_wide_draws_are_put_right(case):
     """A decoder that is told of twice the noise there is covers too much; its maps take that back."""
     _, shown, model = case
@@ -122,7 +128,7 @@ def test_wide_draws_are_put_right(case):
     thetas = list(model._predictor.model.thetas)
     thetas[block] = {name: value + np.log(4.0) for name, value in thetas[block].items()}
     wide = replace(model._predictor, model=replace(model._predictor.model, thetas=tuple(thetas)))
-    maps = calibrate(wide, model.coder_.table(shown), np.random.default_rng(0))
+    maps = calibration_of(model, shown).maps(wide)
     for column, before, after in zip(model.schema_.used, model.rank_maps_, maps, strict=True):
         if column.kind == "gaussian":
             inside = [np.interp(0.75, KNOTS, G) - np.interp(0.25, KNOTS, G) for G in (before, after)]
@@ -133,7 +139,10 @@ def test_a_table_of_few_cells_is_not_calibrated(case, monkeypatch):
     """Nothing is computed."""
     _, shown, model = case
     monkeypatch.setattr("plurigp.gaps.draw_given", None)
-    maps = calibrate(model._predictor, model.coder_.table(shown.iloc[:FEWEST]), np.random.default_rng(0))
+    calibration = calibration_of(model, shown.iloc[:FEWEST])
+    calibration.compile_beside(model._predictor)
+    assert calibration.compiling is None
+    maps = calibration.maps(model._predictor)
     np.testing.assert_array_equal(maps, unchanged(len(maps)))
 
 

@@ -20,11 +20,12 @@ import plurigp
 from plurigp.bound import BoundSpec
 from plurigp.compiling import compiled_work
 from plurigp.data import Coder, Schema, Table, infer_schema, is_parquet, read_table, to_frame, to_rows
-from plurigp.gaps import calibrate, describe, some_rows
-from plurigp.likelihoods.blocks import Layout, arrange_columns, arranged_back, make_layout, n_common, rules_of
+from plurigp.gaps import Calibration, describe
+from plurigp.gp.sparse import Posterior, blank
+from plurigp.likelihoods.blocks import Layout, arrange_columns, make_layout, n_common, rules_of
 from plurigp.likelihoods.registry import import_families, outside_modules
 from plurigp.likelihoods.rules import Rule
-from plurigp.model import Settings, init_model
+from plurigp.model import Model, Settings, init_model
 from plurigp.parameters import check_count, check_parameters
 from plurigp.persistence import RANK_MAPS, model_arrays, model_from_arrays, rank_maps_from, read_model, write_model
 from plurigp.predict import (
@@ -45,7 +46,6 @@ from plurigp.ranks import unchanged
 from plurigp.training import Data, Epoch, Schedule, Trained, enough_epochs, train
 from plurigp.types import DataError
 
-CALIBRATION = 1  # what tells its random numbers from those of training
 COLLAPSED = 0.05  # a sd of encoded means below this in every dimension is a collapsed map
 
 
@@ -143,23 +143,18 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         values, seen = arrange_columns(layout, coder.coded_columns(frame), len(frame), self.dtype)
         settings = self._settings(len(frame))
         seed = _seed(self.random_state)
+        wanted = self.calibrate and self.encoder != "free"
+        calibration = Calibration(layout, values, seen, coder.schema, seed) if wanted else None
         with self._device(), compiled_work(), threadpool_limits(1, user_api="blas"):
-            run, elbo = self._best_of(settings, coder.schema, layout, Data(values, seen), seed)
+            run, elbo = self._best_of(settings, coder.schema, layout, Data(values, seen), seed, calibration)
         self.coder_, self.schema_ = coder, coder.schema  # not before: a fit that fails leaves the old answers whole
         self._settings_ = settings
         self._take(layout, run)
         self._record(layout, seen, run, elbo)
-        if self.calibrate and self.encoder != "free":
+        if calibration is not None:
             with self._device(), threadpool_limits(1, user_api="blas"):
-                self.rank_maps_ = self._calibrated(layout, values, seen, seed)
+                self.rank_maps_ = calibration.maps(self._predictor)
         return self
-
-    def _calibrated(self, layout: Layout, values: np.ndarray, seen: np.ndarray, seed: int) -> np.ndarray:
-        """Maps of ranks [D K], from training rows and the encoder's own q(x)."""
-        rng = np.random.default_rng([seed, CALIBRATION])
-        rows = some_rows(len(values), rng)
-        table = arranged_back(layout, values[rows], seen[rows], self.coder_.schema)
-        return calibrate(self._predictor, table, rng)
 
     def _device(self) -> AbstractContextManager[Any]:
         if self.device is None:
@@ -186,7 +181,13 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         )
 
     def _best_of(
-        self, settings: Settings, schema: Schema, layout: Layout, data: Data, seed: int
+        self,
+        settings: Settings,
+        schema: Schema,
+        layout: Layout,
+        data: Data,
+        seed: int,
+        calibration: Calibration | None,
     ) -> tuple[Trained, float]:
         """Train n_init times and keep the run with the best bound (in coded units)."""
         sampling = self.expectation == "sampling"
@@ -208,11 +209,16 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         runs = []
         for restart in range(self.n_init):
             model = init_model(seed + restart, settings, schema, layout, data.values, data.seen)
+            if calibration is not None and restart == 0:
+                untrained = blank(layout.n_functions, settings.n_inducing, self.dtype)
+                calibration.compile_beside(self._as_predictor(model, untrained, layout))
             model = jax.tree.map(lambda leaf: np.asarray(leaf, self.dtype), model)
             label = f"restart {restart + 1}/{self.n_init}  " if self.n_init > 1 else ""
             with ProgressLine(schedule.max_epochs, len(data.values), bool(self.verbose), label) as line:
                 run = train(spec, model, data, schedule, seed + restart, line)
             runs.append((run, float(run.bound.total)))
+        if calibration is not None:
+            calibration.wait()
         return max(runs, key=lambda r: r[1])
 
     def _take(self, layout: Layout, run: Trained) -> None:
@@ -221,8 +227,11 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self._n_features_out = int(self.n_components)
         self._build(layout)
 
+    def _as_predictor(self, model: Model, q: Posterior, layout: Layout) -> Predictor:
+        return make_predictor(model, q, layout, self._rules(layout), float(self.kl_weight))
+
     def _build(self, layout: Layout) -> None:
-        self._predictor = make_predictor(self.model_, self._q, layout, self._rules(layout), float(self.kl_weight))
+        self._predictor = self._as_predictor(self.model_, self._q, layout)
         self.rank_maps_ = unchanged(len(layout.order))
         self.lengthscales_ = np.exp(np.asarray(self.model_.gp.kernel.log_lengthscales, float)[-1])
 

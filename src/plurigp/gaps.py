@@ -2,15 +2,18 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from threading import Thread
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float
 
-from plurigp.data import KINDS, Coder, Column, Table
-from plurigp.predict import CHUNKS, Predictor, draw_given
+from plurigp.data import KINDS, Coder, Column, Schema, Table
+from plurigp.likelihoods.blocks import Layout, arranged_back
+from plurigp.predict import CHUNKS, Predictor, compiled_beside, draw_given
 from plurigp.ranks import FEWEST, level_of_draws, rank_map, ranks, unchanged
 
+STREAM = 1  # tells its random numbers from those of training
 HIDDEN_SHARE = 0.2  # of observed cells; with more, rows are less like those that people ask about
 N_DRAWS = 100  # among which a hidden cell is ranked
 ROWS_PER_CHUNK, MOST_CHUNKS = 700, 8  # a chunk of rows for so many of the table's, but one for the first two
@@ -85,29 +88,50 @@ def some_rows(n_rows: int, rng: np.random.Generator) -> np.ndarray:
     return np.sort(rng.choice(n_rows, n, replace=False))
 
 
-def calibrate(predictor: Predictor, table: Table, rng: np.random.Generator) -> Float[np.ndarray, "D K"]:
-    """A map of ranks for every column of numbers: where its observed cells rank when hidden from their rows.
+class Calibration:
+    """Of one fit: chosen before it are rows and the cells to hide in them, its program is compiled beside the training,
+    and its maps follow: for every column of numbers, where hidden cells rank among draws of their rows.
 
     Columns of levels, and those with too few cells, keep the map that changes nothing; with no other column nothing is
     computed.
     """
-    maps = unchanged(len(table.schema))
-    hidden = table.seen & (rng.random(table.seen.shape) < HIDDEN_SHARE)
-    numbers = [d for d, c in enumerate(table.schema) if not c.levels and hidden[:, d].sum() >= FEWEST]
-    if not numbers:
+
+    def __init__(
+        self, layout: Layout, values: Float[np.ndarray, "N V"], seen: Bool[np.ndarray, "N D"], schema: Schema, seed: int
+    ) -> None:
+        self.rng = np.random.default_rng([seed, STREAM])
+        rows = some_rows(len(values), self.rng)
+        self.table = arranged_back(layout, values[rows], seen[rows], schema)
+        self.hidden = self.table.seen & (self.rng.random(self.table.seen.shape) < HIDDEN_SHARE)
+        enough = self.hidden.sum(0) >= FEWEST
+        self.numbers = [d for d, column in enumerate(self.table.schema) if not column.levels and enough[d]]
+        self.compiling: Thread | None = None
+
+    def compile_beside(self, untrained: Predictor) -> None:
+        """Begin to compile; only the predictor's shapes matter."""
+        if self.numbers:
+            self.compiling = compiled_beside(untrained, len(self.hidden))
+
+    def wait(self) -> None:
+        if self.compiling is not None:
+            self.compiling.join()
+
+    def maps(self, predictor: Predictor) -> Float[np.ndarray, "D K"]:
+        """G of every column, at the knots."""
+        maps = unchanged(len(self.table.schema))
+        if not self.numbers:
+            return maps
+        shown, (low, high) = _hide(self.table, self.hidden), _bounds(self.table)
+        found: dict[int, list[np.ndarray]] = {d: [] for d in self.numbers}
+        at = 0
+        for chunk in draw_given(predictor, shown, N_DRAWS, int(self.rng.integers(2**31))):
+            for d in self.numbers:
+                rows = np.flatnonzero(self.hidden[at : at + chunk.shape[1], d])
+                found[d].append(ranks(chunk[:, rows, d], low[at + rows, d], high[at + rows, d], self.rng))
+            at += chunk.shape[1]
+        for d in self.numbers:
+            maps[d] = rank_map(np.concatenate(found[d]))
         return maps
-    shown = _hide(table, hidden)
-    low, high = _bounds(table)
-    found: dict[int, list[np.ndarray]] = {d: [] for d in numbers}
-    at = 0
-    for chunk in draw_given(predictor, shown, N_DRAWS, int(rng.integers(2**31))):
-        for d in numbers:
-            rows = np.flatnonzero(hidden[at : at + chunk.shape[1], d])
-            found[d].append(ranks(chunk[:, rows, d], low[at + rows, d], high[at + rows, d], rng))
-        at += chunk.shape[1]
-    for d in numbers:
-        maps[d] = rank_map(np.concatenate(found[d]))
-    return maps
 
 
 def _hide(table: Table, hidden: Bool[np.ndarray, "N D"]) -> Table:

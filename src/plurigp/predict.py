@@ -1,7 +1,9 @@
 """What a trained model answers, in float64 and row by row: no answer depends on the other rows of the call."""
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
+from threading import Thread
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -66,11 +68,15 @@ def _chunks(layout: Layout, table: Table) -> Iterator[tuple[int, np.ndarray, np.
     values, seen = blocks.arrange(layout, table)
     at = 0
     while at < len(values):
-        size = next((size for size in CHUNKS if size >= len(values) - at), CHUNKS[-1])
+        size = _chunk_size(len(values) - at)
         n = min(size, len(values) - at)
         fill = np.minimum(np.arange(at, at + size), len(values) - 1)
         yield n, fill, values[fill], seen[fill]
         at += n
+
+
+def _chunk_size(n_rows: int) -> int:
+    return next((size for size in CHUNKS if size >= n_rows), CHUNKS[-1])
 
 
 def _over_chunks(predictor: Predictor, table: Table, answer: Callable[..., Any]) -> Any:
@@ -384,6 +390,25 @@ def _draws_of_v(q: Posterior, rng: np.random.Generator, n_draws: int) -> list[Fl
     m = np.asarray(q.m)
     roots = np.linalg.cholesky(np.asarray(unpack_doubled(q.S, m.shape[1])) + 1e-9 * np.eye(m.shape[1]))
     return [m + (roots @ rng.normal(size=(*m.shape, 1)))[..., 0] for _ in range(n_draws)]
+
+
+def compiled_beside(predictor: Predictor, n_rows: int) -> Thread:
+    """Compile what `draw_given` needs for so many rows while something else goes on; join it before asking.
+
+    The predictor need not be trained: only its shapes matter.
+    """
+    thread = Thread(target=_compile_draws, args=(predictor, _chunk_size(n_rows)), daemon=True)
+    thread.start()
+    return thread
+
+
+def _compile_draws(predictor: Predictor, size: int) -> None:
+    values = np.zeros((size, len(predictor.layout.slot_order)))
+    seen = np.zeros((size, len(predictor.layout.order)), bool)
+    noise = standard_draws(N_PROPOSALS, predictor.n_components)
+    with suppress(Exception), jax.enable_x64(True):  # what is wrong shows when the real question is asked
+        x, _ = _weighted_draws(predictor, values, seen, _latent_chunk(predictor, values, seen), noise)
+        _features_at(predictor.model.gp, x[0])
 
 
 def draw_given(predictor: Predictor, table: Table, n_draws: int, seed: int) -> Iterator[Float[np.ndarray, "S n D"]]:

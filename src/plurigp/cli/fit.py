@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from plurigp.cli.errors import CommandError, about
 from plurigp.cli.files import check_folder
-from plurigp.cli.text import say, say_json
+from plurigp.cli.text import say, say_json, say_progress
 
 if TYPE_CHECKING:
     from plurigp.estimator import PluriGP
@@ -17,6 +17,8 @@ def run_fit(
 ) -> None:
     """Read, settle the schema, train, save, and say what came of it."""
     check_folder(out, force)
+    if not json:
+        say_progress(f"reading {path} …")  # before the imports, which take a second or two
     check_request(out, options)
     from plurigp.data import infer_schema, is_parquet, read_table, to_rows
     from plurigp.estimator import PluriGP

@@ -17,6 +17,12 @@ def say(line: str) -> None:
     print(plain(line))
 
 
+def say_progress(line: str) -> None:
+    """One line on stderr where somebody watches, nothing anywhere else."""
+    if sys.stderr is not None and sys.stderr.isatty():
+        print(plain(line), file=sys.stderr, flush=True)
+
+
 def say_json(answer: Mapping[str, Any]) -> None:
     """The answer as one JSON object on stdout; a number that is not finite becomes null."""
     print(json.dumps(_finite(answer), indent=2, allow_nan=False))

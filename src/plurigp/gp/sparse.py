@@ -74,6 +74,13 @@ def prior(n_functions: int, n_inducing: int, dtype: Any) -> Natural:
     return Natural(np.zeros((n_functions, n_inducing), dtype), np.tile(eye, (n_functions, 1)))
 
 
+def blank(n_functions: int, n_inducing: int, dtype: Any) -> Posterior:
+    """Zeros of a posterior's shapes."""
+    per_function = np.zeros(n_functions, dtype)
+    packed = np.zeros((n_functions, n_inducing * (n_inducing + 1) // 2), dtype)
+    return Posterior(np.zeros((n_functions, n_inducing), dtype), packed, per_function, per_function)
+
+
 def common_prior(n_functions: int, n_inducing: int, dtype: Any) -> Common:
     """No rows seen yet."""
     return Common(
