@@ -6,6 +6,7 @@ import stat
 import jax
 import jax.numpy as jnp
 import pytest
+from threadpoolctl import threadpool_info
 
 from plurigp import compiling
 
@@ -58,3 +59,24 @@ def test_settings_come_back_after_an_error(folder):
     with pytest.raises(RuntimeError, match="stop"), compiling.compiled_work():
         raise RuntimeError("stop")
     assert jax.config.jax_compilation_cache_dir is None
+
+
+def blas_threads():
+    return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
+
+
+def test_one_thread_holds_until_the_last_one_leaves():
+    """Whoever enters first may leave first; then the others still hold, and in the end all is as it was."""
+    before = blas_threads()
+    first, second = compiling.one_thread(), compiling.one_thread()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert set(blas_threads()) == {1}
+    second.__exit__(None, None, None)
+    assert blas_threads() == before
+
+
+def test_compiled_work_has_one_blas_thread():
+    with compiling.compiled_work():
+        assert set(blas_threads()) == {1}

@@ -210,7 +210,8 @@ def test_transform_gives_means_and_deviations(fitted, frame):
     mean, sd = fitted.transform(frame, return_std=True)
     assert mean.shape == sd.shape == (N, 2)
     np.testing.assert_array_equal(fitted.transform(frame), mean)
-    assert ((sd > 0) & (sd < 1.5)).all()
+    assert (sd > 0).all()
+    assert sd.mean() < 1  # the prior's: the cells have told something
 
 
 def test_a_row_alone_gets_the_same_answer(fitted, frame):

@@ -1,16 +1,20 @@
-"""What all compiled work runs under: float64 where asked for, and programs kept on disk for the next process."""
+"""What all compiled work runs under: float64 where asked for, one BLAS thread, and programs kept on disk for the next
+process."""
 
 import hashlib
 import os
 import platform
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import jax
 from jax.experimental.compilation_cache import compilation_cache
+from threadpoolctl import ThreadpoolController
 
 VARIABLE = "PLURIGP_CACHE"  # a folder for compiled programs; empty switches the cache off
 WORTH_KEEPING = 0.3  # seconds of compilation from which a program is kept
@@ -45,9 +49,47 @@ def _processor() -> str:
 
 @contextmanager
 def compiled_work() -> Iterator[None]:
-    """float64 is available inside, and programs compiled inside are kept; the caller's JAX settings are untouched."""
-    with jax.enable_x64(True), _kept_on_disk():
+    """float64 is available inside, and programs compiled inside are kept; the caller's settings are untouched."""
+    with jax.enable_x64(True), one_thread(), _kept_on_disk():
         yield
+
+
+@dataclass
+class _Holders:
+    """Those who hold BLAS and OpenMP at one thread, and what ends it."""
+
+    lock: Lock = field(default_factory=Lock)
+    n: int = 0
+    end: ExitStack = field(default_factory=ExitStack)
+
+
+_HOLDERS = _Holders()
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """BLAS and OpenMP stay at one thread as long as anybody, in any thread of the process, is inside.
+
+    Small factorisations are slower on two, fight XLA's own threads, and round differently: answers must not depend
+    on how many threads there were.
+    """
+    with _HOLDERS.lock:
+        if _HOLDERS.n == 0:
+            _HOLDERS.end.enter_context(_libraries().limit(limits=1))
+        _HOLDERS.n += 1
+    try:
+        yield
+    finally:
+        with _HOLDERS.lock:
+            _HOLDERS.n -= 1
+            if _HOLDERS.n == 0:
+                _HOLDERS.end.close()
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    """To look for them takes milliseconds, as much as an answer for one row: once is enough."""
+    return ThreadpoolController()
 
 
 @contextmanager

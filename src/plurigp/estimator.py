@@ -14,7 +14,6 @@ import pandas as pd
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
-from threadpoolctl import threadpool_limits
 
 import plurigp
 from plurigp.bound import BoundSpec
@@ -145,14 +144,14 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         seed = _seed(self.random_state)
         wanted = self.calibrate and self.encoder != "free"
         calibration = Calibration(layout, values, seen, coder.schema, seed) if wanted else None
-        with self._device(), compiled_work(), threadpool_limits(1, user_api="blas"):
+        with self._device(), compiled_work():
             run, elbo = self._best_of(settings, coder.schema, layout, Data(values, seen), seed, calibration)
         self.coder_, self.schema_ = coder, coder.schema  # not before: a fit that fails leaves the old answers whole
         self._settings_ = settings
         self._take(layout, run)
         self._record(layout, seen, run, elbo)
         if calibration is not None:
-            with self._device(), threadpool_limits(1, user_api="blas"):
+            with self._device():
                 self.rank_maps_ = calibration.maps(self._predictor)
         return self
 

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 from sklearn.manifold import TSNE
 from sklearn.metrics import adjusted_rand_score
-from threadpoolctl import threadpool_limits
 
+from plurigp.compiling import one_thread
 from plurigp.data import Schema
 from plurigp.estimator import load
 from plurigp.experiments.scores import score
@@ -161,5 +161,5 @@ def rand_index(x: np.ndarray, truth: np.ndarray, K: int, covariance: str) -> flo
 
 def flat_view(x: np.ndarray) -> np.ndarray:
     """Two dimensions for the eye, neighbours kept: t-SNE, where the paper has UMAP."""
-    with threadpool_limits(1):
+    with one_thread():
         return TSNE(random_state=SEED, init="pca", perplexity=min(30.0, len(x) / 4)).fit_transform(x)

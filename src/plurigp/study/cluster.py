@@ -9,8 +9,8 @@ import pandas as pd
 from scipy.optimize import linear_sum_assignment
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
-from threadpoolctl import threadpool_limits
 
+from plurigp.compiling import one_thread
 from plurigp.study.mixture import Mixture, memberships
 
 RIDGE = 1e-3  # added to the variances, in units of the prior's: no cluster is a point
@@ -37,7 +37,7 @@ def fixed_mixture(x: np.ndarray, K: int, covariance: str, n_init: int, outlier_s
 
 def _quietly(mixture: GaussianMixture | BayesianGaussianMixture, x: np.ndarray) -> Mixture:
     """Fit on one thread, so that sums have one order; a run that needs more iterations is good enough."""
-    with threadpool_limits(1), warnings.catch_warnings():
+    with one_thread(), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         mixture.fit(np.asarray(x, float))
     C = len(mixture.weights_)
