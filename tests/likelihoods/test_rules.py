@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import factorial2
 
-from plurigp.likelihoods.rules import expect, gauss_hermite, log_expect
+from plurigp.likelihoods.rules import expect, expect_with_slopes, gauss_hermite, log_expect
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 5, 10, 20, 32, 100])
@@ -63,3 +63,25 @@ def test_slopes_by_the_variance():
     """∂/∂v E[g] = ½ E[g″], here 3 for g = f³ at mean 1: ½ E[6 f]."""
     slope = jax.grad(lambda v: expect(lambda f: f[0] ** 3, jnp.array([1.0]), v, gauss_hermite(6)))(jnp.array([2.0]))
     assert float(slope[0]) == pytest.approx(3.0)
+
+
+def test_slopes_of_the_same_sweep_are_those_of_the_sum_written_out():
+    """By what is learned, by mean and by variance, also vmapped; facts and cells have none and may be whole numbers."""
+    rule, data = gauss_hermite(15), (jnp.array(3), jnp.array([0.4]))
+    theta, mean, var = {"a": jnp.array(0.7)}, jnp.array([0.3]), jnp.array([0.8])
+
+    def g(theta, data, f):
+        return jnp.log1p(jnp.exp(theta["a"] * f[0])) * data[0] + data[1][0] * jnp.sin(f[0])
+
+    def written_out(theta, mean, var):
+        at = mean + jnp.sqrt(var) * jnp.asarray(rule.points)[:, None]
+        return sum(w * g(theta, data, f) for w, f in zip(rule.weights, at, strict=True))
+
+    def one_sweep(theta, mean, var):
+        return expect_with_slopes(g, rule, theta, data, mean, var)
+
+    theirs = jax.value_and_grad(written_out, argnums=(0, 1, 2))(theta, mean, var)
+    ours = jax.value_and_grad(one_sweep, argnums=(0, 1, 2))(theta, mean, var)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-12), ours, theirs)
+    many = jax.vmap(jax.grad(one_sweep, argnums=1), in_axes=(None, 0, None))(theta, mean * jnp.ones((4, 1)), var)
+    np.testing.assert_allclose(many, np.tile(theirs[1][1], (4, 1)), rtol=1e-12)

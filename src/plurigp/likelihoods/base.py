@@ -10,7 +10,7 @@ from jaxtyping import Float
 
 from plurigp.arrays import Array, Scalar
 from plurigp.data import Column
-from plurigp.likelihoods.rules import Rule, expect, gauss_hermite, log_expect
+from plurigp.likelihoods.rules import Rule, expect, expect_with_slopes, gauss_hermite, is_short, log_expect
 
 Theta = Mapping[str, Any]  # one column's own parameters, unconstrained; "n_levels" (not learned) rides along
 
@@ -84,7 +84,15 @@ def expected_log_prob(
     """E[log p(y|f)] for f ~ N(mean, var): the closed form where there is one, quadrature otherwise."""
     if likelihood.expected_log_prob is not None:
         return likelihood.expected_log_prob(theta, y, mean, var, rule)
-    return expect(lambda f: likelihood.log_prob(theta, y, f), mean, var, rule)
+    if is_short(rule, len(mean)):
+        return expect(lambda f: likelihood.log_prob(theta, y, f), mean, var, rule)
+    learned = {name: value for name, value in theta.items() if jnp.issubdtype(jnp.result_type(value), jnp.floating)}
+    facts = {name: value for name, value in theta.items() if name not in learned}
+
+    def log_prob(learned: Theta, data: tuple[Theta, Array], f: Float[Array, " H"]) -> Scalar:
+        return likelihood.log_prob({**learned, **data[0]}, data[1], f)
+
+    return expect_with_slopes(log_prob, rule, learned, (facts, y), mean, var)
 
 
 def predictive_log_prob(

@@ -1,7 +1,7 @@
 """Quadrature is data: points and weights, one `expect`, and the two softmax integrals."""
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -48,13 +48,18 @@ def _nodes(rule: Rule, n_functions: int) -> tuple[np.ndarray, np.ndarray]:
     return points, np.prod(list(product(rule.weights, repeat=n_functions)), axis=1)
 
 
+def is_short(rule: Rule, n_functions: int) -> bool:
+    """Whether the product rule is unrolled."""
+    return len(rule.weights) ** n_functions <= UNROLL
+
+
 def expect(
     g: Callable[[Float[Array, " H"]], Any], mean: Float[Array, " H"], var: Float[Array, " H"], rule: Rule
 ) -> Any:
     """E[g(f)] for independent f_h ~ N(mean_h, var_h)."""
     sd = jnp.sqrt(var)
     points, weights = (jnp.asarray(part, mean.dtype) for part in _nodes(rule, len(mean)))
-    if len(weights) <= UNROLL:
+    if is_short(rule, len(mean)):
         return sum(w * g(mean + sd * t) for t, w in zip(points, weights, strict=True))
     first = jnp.zeros_like(jax.eval_shape(g, mean))
 
@@ -64,6 +69,50 @@ def expect(
         return total + w * g(mean + sd * t), None
 
     return jax.lax.scan(add, first, (points, weights))[0]
+
+
+Given = Any  # a tree of arrays
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(0, 1))
+def expect_with_slopes(
+    g: Callable[[Given, Given, Float[Array, " H"]], Scalar],
+    rule: Rule,
+    theta: Given,
+    data: Given,
+    mean: Float[Array, " H"],
+    var: Float[Array, " H"],
+) -> Scalar:
+    """E[g(theta, data, f)], with all slopes taken in the same sweep over the nodes; `data` has none.
+
+    A sweep that is differentiated afterwards has to evaluate g at every node once more, at twice the cost.
+    """
+    return _sweep_with_slopes(g, rule, theta, data, mean, var)[0]
+
+
+def _sweep_with_slopes(
+    g: Callable, rule: Rule, theta: Given, data: Given, mean: Array, var: Array
+) -> tuple[Array, Any]:
+    sd = jnp.sqrt(var)
+    points, weights = (jnp.asarray(part, mean.dtype) for part in _nodes(rule, len(mean)))
+    value_and_slopes = jax.value_and_grad(g, argnums=(0, 2))
+
+    def add(total: Any, node: tuple[Array, Scalar]) -> tuple[Any, None]:
+        t, w = node
+        value, (by_theta, by_f) = value_and_slopes(theta, data, mean + sd * t)
+        return jax.tree.map(lambda a, b: a + w * b, total, (value, by_theta, by_f, t * by_f)), None
+
+    nothing = jax.tree.map(jnp.zeros_like, (mean[0], theta, mean, mean))
+    (value, by_theta, by_mean, by_sd), _ = jax.lax.scan(add, nothing, (points, weights))
+    return value, (by_theta, by_mean, by_sd / (2 * sd))
+
+
+def _scaled_slopes(g: Callable, rule: Rule, slopes: Any, by_value: Scalar) -> tuple[Any, None, Array, Array]:
+    by_theta, by_mean, by_var = jax.tree.map(lambda slope: by_value * slope, slopes)
+    return by_theta, None, by_mean, by_var
+
+
+expect_with_slopes.defvjp(_sweep_with_slopes, _scaled_slopes)
 
 
 def log_expect(
