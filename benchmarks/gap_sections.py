@@ -62,10 +62,12 @@ def _means(cases, methods, what, digits, marginal=None):
 
 
 def _pooled(runs):
-    """Coverage by kind over several draws, weighted by cells."""
+    """Coverage by kind over several draws, weighted by cells: of those from before calibration only if there are no
+    others."""
     out = {}
     for kind in dict.fromkeys(kind for run in runs for kind in run):
         parts = [run[kind] for run in runs if kind in run]
+        parts = [part for part in parts if len(part) == max(map(len, parts))]
         cells = [part["cells"] for part in parts]
         means = {n: np.average([part[n] for part in parts], weights=cells) for n in parts[0] if n != "cells"}
         out[kind] = {"cells": sum(cells), **means}
