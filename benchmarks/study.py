@@ -140,7 +140,7 @@ def killed(given, done):
 def support(given, done):
     """One line: what the study of SUPPORT found, and how long it took."""
     folder = Path(given.folder)
-    whole = not folder.exists()  # one that was stopped, or run before, has no times of its own
+    whole = not folder.exists()  # one that was stopped, or run before, has no times of its own: those found then stay
     if not (folder / "result.json").exists():
         folder.parent.mkdir(parents=True, exist_ok=True)
         patients = load_support()
@@ -161,7 +161,7 @@ def support(given, done):
     facts = ("n_rows", "n_components", "n_subtypes", "n_strata", "n_robust", "structured", "structure_p")
     yield {
         **{name: result.facts[name] for name in (*facts, "n_paper_clusters")},
-        "minutes": {"references": references, "all else": rest} if whole else None,
+        "minutes": {"references": references, "all else": rest} if whole else (done[-1]["minutes"] if done else None),
         "log_rank_p": float(result.survival_tests["p"].iloc[0]) if len(result.survival_tests) else None,
         "risks": risks[["subtype", "time", "risk", "low", "high"]].to_dict("records"),
         "sizes": result.subtypes["size"].tolist(),

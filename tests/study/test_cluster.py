@@ -120,15 +120,15 @@ def test_an_average_over_pairs_is_not_held_against_single_pairs():
     assert found.structured is False
 
 
-def test_a_continuum_is_described_by_the_number_with_the_largest_gain():
-    """In units of agreement, as where there is structure: here that of three clusters, beside a clearer one of two."""
+def test_a_continuum_is_described_by_the_number_with_the_clearest_gain():
+    """In units of its spread: here that of two clusters, beside a larger one of three that vary ten times as much."""
     spread = np.linspace(-1, 1, 19)[:, None] * [0.02, 0.2, 0.05]
     found = choice([0.615, 0.5, 0.3], np.array([0.6, 0.4, 0.3]) + spread)
     assert found.structured is False
     assert found.p_by_number.argmin() == 0
     np.testing.assert_allclose(found.gain, np.array([0.015, 0.1, 0.0]) * 19 / 20, atol=1e-12)
-    assert found.described == 3
-    assert found.frame(found.described).query("chosen")["n_clusters"].tolist() == [3]
+    assert found.described == 2
+    assert found.frame(found.described).query("chosen")["n_clusters"].tolist() == [2]
 
 
 def test_too_few_structureless_tables_cannot_tell():

@@ -145,7 +145,7 @@ def number_taken(result: StudyResult) -> str:
     if is_continuum(facts):
         return (
             "No number agrees clearly better than structureless tables do. The map is described by the one that is "
-            "furthest above them all the same (orange diamond)."
+            "furthest above them, measured by how much they differ among themselves (orange diamond)."
         )
     if facts["structured"] is None:
         return "The one furthest above what is expected without structure is taken (orange diamond)."

@@ -135,9 +135,16 @@ class Choice:
         """
         if not len(self.reference):
             return np.full(len(self.n_clusters), np.nan)
-        gains = (self._alike - self.expected) / np.maximum(self._alike.std(0, ddof=1), LEAST_SPREAD)
+        gains = (self._alike - self.expected) / self.spread
         largest = gains[:-1].max(1)
         return (1 + (largest[:, None] >= gains[-1]).sum(0)) / (1 + len(largest))
+
+    @property
+    def spread(self) -> np.ndarray:
+        """[k] of stability over the structureless tables and this one; the same for all where there are none."""
+        return (
+            np.maximum(self._alike.std(0, ddof=1), LEAST_SPREAD) if len(self.reference) else np.ones(len(self.one_pair))
+        )
 
     @property
     def p(self) -> float:
@@ -161,9 +168,13 @@ class Choice:
 
     @property
     def described(self) -> int:
-        """Into how many strata the map is cut: the number with the largest gain, of those with a clear one if any."""
-        unclear = self.structured is True and self.p_by_number > self.level + 1e-12
-        return int(self.n_clusters[np.argmax(np.where(unclear, -np.inf, self.gain))])
+        """Into how many strata the map is cut: of the numbers with a clear gain that with the largest. Where there is
+        none, the largest gain in units of its spread, as in the test: two clusters vary most, so by the gain alone
+        every continuum would be cut in two or three."""
+        if self.structured:
+            clear = self.p_by_number <= self.level + 1e-12
+            return int(self.n_clusters[np.argmax(np.where(clear, self.gain, -np.inf))])
+        return int(self.n_clusters[np.argmax(self.gain / self.spread)])
 
     def frame(self, chosen: int) -> pd.DataFrame:
         """One line per number of clusters; `chosen` is the one into which the map is cut."""
