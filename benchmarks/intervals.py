@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from plurigp import PluriGP
-from plurigp.gaps import first_slots
+from plurigp.likelihoods.blocks import first_slots
 from plurigp.predict import draw_given
 from plurigp.ranks import mapped, ranks
 

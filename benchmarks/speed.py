@@ -22,6 +22,7 @@ import numpy as np
 from peers import ours
 
 import plurigp
+from plurigp.compiling import compiled_work
 from plurigp.data import Coder, Schema, Table
 from plurigp.datasets import digits, load_support, simulate_cohort
 from plurigp.likelihoods.blocks import make_layout
@@ -89,7 +90,7 @@ def load(shape: Shape, n_rows: int | None, n_columns: int | None) -> Table:
 def contestants(shape: Shape, table: Table, n_quadrature: int) -> tuple[list[Contestant], dict[str, str]]:
     """plurigp first, then the peers; and why a peer is missing."""
     sizes = shape.n_components, min(N_INDUCING, len(table.values)), shape.batch_size
-    found = [Contestant("plurigp", ours.make_epoch(table, *sizes, n_quadrature), ours.as_in_fit)]
+    found = [Contestant("plurigp", ours.make_epoch(table, *sizes, n_quadrature), compiled_work)]
     try:
         from peers import gpytorch_gplvm
     except ImportError as error:

@@ -18,7 +18,6 @@ import time
 import jax
 import numpy as np
 from common import save, saved
-from threadpoolctl import threadpool_limits
 
 from plurigp.bound import BoundSpec
 from plurigp.compiling import compiled_work
@@ -74,7 +73,7 @@ class Race:
             sampling=sampling,
             n_common=n_common(self.layout, self.data.seen) if natural and not sampling else 0,
         )
-        with compiled_work(), threadpool_limits(1, user_api="blas"):
+        with compiled_work():
             model = init_model(self.seed, self.settings, self.schema, self.layout, self.data.values, self.data.seen)
             state = start_state(spec, model, schedule.optimizer)
             rates = _rates(schedule, 0, 1.0, "float32")

@@ -1,24 +1,15 @@
 """plurigp's training epoch, on the estimator's own path and under the estimator's own conditions."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
-import jax
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from plurigp.bound import BoundSpec
+from plurigp.compiling import compiled_work
 from plurigp.data import Table
 from plurigp.likelihoods.blocks import arrange, make_layout, n_common, rules_of
 from plurigp.model import Settings, init_model
 from plurigp.training import Data, Rates, Schedule, run_epoch, start_state
-
-
-@contextmanager
-def as_in_fit() -> Iterator[None]:
-    """What PluriGP.fit wraps its training in."""
-    with jax.enable_x64(True), threadpool_limits(1, user_api="blas"):
-        yield
 
 
 def make_epoch(
@@ -32,7 +23,7 @@ def make_epoch(
     values, seen = arrange(layout, table)
     spec = BoundSpec(layout, rules_of(layout, n_quadrature), n_common=n_common(layout, seen))
     data = Data(values.astype("float32"), seen)
-    with as_in_fit():
+    with compiled_work():
         model = init_model(0, Settings(n_components, n_inducing), table.schema, layout, values, seen)
         state = start_state(spec, model, "natural")
     n_steps = 0

@@ -9,7 +9,7 @@ import pandas as pd
 from jaxtyping import Bool, Float
 
 from plurigp.data import KINDS, Coder, Column, Schema, Table
-from plurigp.likelihoods.blocks import Layout, arranged_back
+from plurigp.likelihoods.blocks import Layout, arranged_back, first_slots
 from plurigp.predict import CHUNKS, Predictor, compiled_beside, draw_given
 from plurigp.ranks import FEWEST, level_of_draws, rank_map, ranks, unchanged
 
@@ -154,9 +154,3 @@ def _has_bounds(column: Column) -> bool:
     """Whether a cell is a lower bound, an upper bound and the log unit."""
     kind = KINDS[column.kind]
     return kind.own_units and kind.n_slots == 3
-
-
-def first_slots(columns: Iterable[Column]) -> np.ndarray:
-    """Where each column's values begin in a Table."""
-    n_slots = [KINDS[column.kind].n_slots for column in columns]
-    return np.cumsum([0, *n_slots[:-1]])

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from tempfile import TemporaryFile
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +11,7 @@ import pandas as pd
 from jaxtyping import Bool, Float, Key
 
 from plurigp.arrays import Array
-from plurigp.data import KINDS, Schema, Table
+from plurigp.data import KINDS, Column, Schema, Table
 from plurigp.likelihoods.base import Likelihood, expected_log_prob, predictive_log_prob, predictive_mean
 from plurigp.likelihoods.registry import likelihood_of
 from plurigp.likelihoods.rules import Rule, expect_by_sampling
@@ -64,7 +63,7 @@ def make_layout(schema: Schema) -> Layout:
         padded = 1 << (like.n_functions(column) - 1).bit_length()
         key = (like.constant_curvature, column.kind, like.block_width(column) if like.block_width else padded)
         groups.setdefault(key, []).append(position)
-    first_slot = np.concatenate([[0], np.cumsum([KINDS[c.kind].n_slots for c in schema.used])]).astype(int)
+    first_slot = first_slots(schema.used)
     blocks: list[Block] = []
     order: list[int] = []
     slot_order: list[int] = []
@@ -72,7 +71,7 @@ def make_layout(schema: Schema) -> Layout:
     for (_, kind, _), positions in sorted(groups.items()):
         likelihood = likelihood_of(kind)
         widths = tuple(likelihood.n_functions(schema.used[p]) for p in positions)
-        slots = [s for p in positions for s in range(first_slot[p], first_slot[p + 1])]
+        slots = [s for p in positions for s in range(first_slot[p], first_slot[p] + KINDS[kind].n_slots)]
         blocks.append(
             Block(
                 likelihood,
@@ -86,6 +85,12 @@ def make_layout(schema: Schema) -> Layout:
         slot_order += slots
         at += sum(widths)
     return Layout(tuple(blocks), tuple(order), tuple(int(s) for s in slot_order))
+
+
+def first_slots(columns: Iterable[Column]) -> np.ndarray:
+    """Where each column's values begin in a Table."""
+    n_slots = [KINDS[column.kind].n_slots for column in columns]
+    return np.cumsum([0, *n_slots[:-1]])
 
 
 def arrange(layout: Layout, table: Table) -> tuple[np.ndarray, np.ndarray]:
@@ -181,13 +186,18 @@ def _theta(block: Block, theta: dict[str, Array]) -> dict[str, Array]:
     return {name: jnp.asarray(value) for name, value in facts.items()}  # slopes given by hand take no NumPy arrays
 
 
+def _each_row(one_cell: Callable) -> Callable:
+    return jax.vmap(one_cell, in_axes=-1, out_axes=-1)
+
+
+def _each_cell(one_cell: Callable) -> Callable:
+    """vmap a function of arrays of a cell over columns, the first axis, and rows, the last."""
+    return jax.vmap(_each_row(one_cell))
+
+
 def over_cells(one_cell: Callable) -> Callable:
-    """vmap a function of (theta of a column, arrays of a cell …) over columns, the first axis, and rows, the last."""
-
-    def one_column(theta: Any, *arrays: Any) -> Any:
-        return jax.vmap(lambda *row: one_cell(theta, *row), in_axes=-1, out_axes=-1)(*arrays)
-
-    return jax.vmap(one_column)
+    """The same for a function of (theta of a column, arrays of a cell …)."""
+    return jax.vmap(lambda theta, *arrays: _each_row(lambda *row: one_cell(theta, *row))(*arrays))
 
 
 def _cells_of(like: Likelihood, one_cell: Callable, whole_block: Callable | None, rule: Rule) -> Callable:
@@ -303,8 +313,7 @@ def predictive_means(
 
 def points(layout: Layout, means: tuple[Float[Array, "_ _ B"], ...]) -> Float[Array, "D B"]:
     """One coded value per cell, block order."""
-    over_rows = [jax.vmap(b.likelihood.point, in_axes=-1, out_axes=-1) for b in layout.blocks]
-    return jnp.concatenate([jax.vmap(point)(m) for point, m in zip(over_rows, means, strict=True)])
+    return jnp.concatenate([_each_cell(b.likelihood.point)(m) for b, m in zip(layout.blocks, means, strict=True)])
 
 
 def draws(
@@ -326,9 +335,8 @@ def encoder_features(layout: Layout, values: Float[Array, "V B"]) -> Float[Array
     """What the encoder reads of a row: every block's features, one below the other."""
     out = []
     for block in layout.blocks:
-        of_cell = lambda y, b=block: b.likelihood.features(y, b.width)  # noqa: E731
-        features = jax.vmap(jax.vmap(of_cell, in_axes=-1, out_axes=-1))(cell_values(block, values))
-        out.append(features.reshape(-1, values.shape[1]))
+        features = _each_cell(lambda y, b=block: b.likelihood.features(y, b.width))
+        out.append(features(cell_values(block, values)).reshape(-1, values.shape[1]))
     return jnp.concatenate(out)
 
 
