@@ -224,7 +224,7 @@ def plain_epoch(world: World, state, epoch: list[Batch], seed: int, every: int):
     for n, batch in enumerate(epoch):
         if n % every == 0:
             state = state._replace(now=posterior_of(state.q))
-        state, step = train_step(world.spec, state, batch, np.int64(seed), np.int32(n), rates(0.01, 0.3))
+        state, step = train_step(world.spec, state, batch, seed, n, rates(0.01, 0.3))
         seen_bounds.append(float(step.bound.total))
     return state, seen_bounds
 
@@ -265,7 +265,7 @@ def test_a_full_step_on_one_basis_is_a_full_step_each(complete, n_draws):
     for spec in (shared_spec, replace(shared_spec, n_common=0)):
         state = refresh(start_state(spec, complete.model(), "natural"))
         for n in range(2):  # the first begins at the prior, the second where the first ended
-            state, step = train_step(spec, state, batch, np.int64(0), np.int32(n), rates(0.0, 1.0))
+            state, step = train_step(spec, state, batch, 0, n, rates(0.0, 1.0))
             state = refresh(state)
             bounds.append(float(step.bound.total))
         ends.append(sparse.each_its_own(state.now))

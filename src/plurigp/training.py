@@ -204,12 +204,19 @@ def _adam_step(spec: BoundSpec, state: State, batch: Batch, key: Array, rates: R
 
 
 @partial(jax.jit, static_argnames=("spec",))
-def train_step(
+def _compiled_step(
     spec: BoundSpec, state: State, batch: Batch, seed: Int[Array, ""], step: Int[Array, ""], rates: Rates
-) -> tuple[State, Epoch]:
-    """One batch; compiled once per spec and shape. `step` is its number since training began."""
+) -> tuple[State, Array | None, Epoch]:
+    """Of q(v) as mean and covariance only the mean has moved, and only that comes back: the rest would be copied."""
     one_step = _natural_step if isinstance(state.q, Natural) else _adam_step
-    return one_step(spec, state, batch, _key(seed, step), rates)
+    after, epoch = one_step(spec, state, batch, _key(seed, step), rates)
+    return after._replace(now=None), None if after.now is None else after.now.m, epoch
+
+
+def train_step(spec: BoundSpec, state: State, batch: Batch, seed: int, step: int, rates: Rates) -> tuple[State, Epoch]:
+    """One batch; compiled once per spec and shape. `step` is its number since training began."""
+    after, m, epoch = _compiled_step(spec, state, batch, np.int64(seed), np.int32(step), rates)
+    return after._replace(now=None if state.now is None or m is None else state.now._replace(m=m)), epoch
 
 
 def _key(seed: Int[Array, ""], step: Int[Array, ""]) -> Array:
@@ -243,7 +250,7 @@ def run_epoch(
         at = first_step + n
         if state.now is None or at % REFRESH == 0 or (at < EAGER and rates.caution > 0):
             state = refresh(state)
-        state, step = train_step(spec, state, batch, np.int64(seed), np.int32(at), rates)
+        state, step = train_step(spec, state, batch, seed, at, rates)
         steps.append(step)
     return state, first_step + len(steps), _average(steps)
 
@@ -346,8 +353,7 @@ def _settle(spec: BoundSpec, state: State, data: Data, schedule: Schedule, seed:
     for n in range(max(1, min(FINAL_DRAWS, FINAL_DRAWS * FINAL_ROWS // len(data.values)))):
         epoch = data.epoch(schedule.batch_size, np.random.default_rng(n))
         for batch in epoch:
-            step = np.int32(-1 - len(bounds))
-            bounds.append(train_step(spec, state, batch, np.int64(seed), step, still)[1].bound)
+            bounds.append(train_step(spec, state, batch, seed, -1 - len(bounds), still)[1].bound)
     q = posterior_of_root(*state.q) if isinstance(state.q, Root) else state.now
     assert q is not None
     return each_its_own(q), _average(bounds)

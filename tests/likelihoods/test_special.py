@@ -76,3 +76,16 @@ def test_open_ends_and_slopes_in_float32():
         for low, high in [(-end, 0.0), (0.0, end), (-1.0, 2.0), (0.5, 0.5001), (-end, end)]:
             exact = slope(f.astype(float), float(low), float(high))
             np.testing.assert_allclose(slope(f, np.float32(low), np.float32(high)), exact, rtol=3e-3, atol=1e-4)
+
+
+def test_ndtr_and_its_slope_are_scipys():
+    x = np.concatenate([np.linspace(-14, 14, 2001), [0.0, -0.0, 30.0, -30.0]])
+    for dtype, within in ((np.float64, 1e-13), (np.float32, 1e-6)):
+        at = x.astype(dtype)
+        exact = theirs.ndtr(at.astype(float))
+        rtol = within * (1 + at.astype(float) ** 2)  # t² in the exponent is rounded
+        off = np.abs(np.asarray(jax.jit(ours.ndtr)(at), float) - exact)
+        assert (off <= rtol * exact + np.finfo(dtype).tiny).all()
+        slope = jax.jit(jax.vmap(jax.grad(ours.ndtr)))(at)
+        density = np.exp(-(at.astype(float) ** 2) / 2) / np.sqrt(2 * np.pi)
+        assert (np.abs(slope - density) <= rtol * density + np.finfo(dtype).tiny).all()

@@ -2,7 +2,7 @@
 
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import ndtr, ndtri
+from jax.scipy.special import ndtri
 from jaxtyping import Float
 from scipy.special import betaincinv
 from scipy.special import ndtr as np_ndtr
@@ -11,7 +11,7 @@ from scipy.special import ndtri as np_ndtri
 from plurigp.arrays import Array, Scalar
 from plurigp.data import Column
 from plurigp.likelihoods.base import Cells, Likelihood, Start, Theta, first, one_function
-from plurigp.likelihoods.special import log_gamma
+from plurigp.likelihoods.special import both_sides, log_gamma, ndtr
 
 EDGE = 1e-5  # μ lies in [EDGE, 1 − EDGE]: both shape parameters stay positive at the outermost node
 
@@ -23,7 +23,8 @@ def beta_mean(f: Scalar) -> Scalar:
 
 def _shapes(theta: Theta, f: Scalar) -> tuple[Scalar, Scalar]:
     nu = jnp.exp(theta["log_nu"])
-    return nu * beta_mean(f), nu * beta_mean(-f)
+    below, above = both_sides(f)
+    return nu * (EDGE + (1 - 2 * EDGE) * below), nu * (EDGE + (1 - 2 * EDGE) * above)
 
 
 def _log_prob(theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Scalar:

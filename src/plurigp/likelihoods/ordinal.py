@@ -2,7 +2,6 @@
 
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import ndtr
 from jaxtyping import Float
 from scipy.special import ndtr as np_ndtr
 from scipy.special import ndtri as np_ndtri
@@ -11,7 +10,7 @@ from plurigp.arrays import Array, Scalar
 from plurigp.data import Column
 from plurigp.likelihoods.base import Cells, Likelihood, Start, Theta, one_function
 from plurigp.likelihoods.rules import Rule, even
-from plurigp.likelihoods.special import log_between
+from plurigp.likelihoods.special import log_between, ndtr
 
 END = 1e3  # the outermost cut points, as good as infinite
 

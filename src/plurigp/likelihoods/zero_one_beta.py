@@ -5,7 +5,7 @@ P(0) = Φ(c₀ − f), P(1) = Φ(f − c₁), and the beta's mean is Φ(f): the 
 
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import ndtr, ndtri
+from jax.scipy.special import ndtri
 from jaxtyping import Float
 from scipy.special import betaincinv
 from scipy.special import ndtr as np_ndtr
@@ -16,7 +16,7 @@ from plurigp.data import Column
 from plurigp.likelihoods.base import Cells, Likelihood, Start, Theta, first, one_function
 from plurigp.likelihoods.beta import beta, beta_mean, beta_shapes
 from plurigp.likelihoods.rules import even
-from plurigp.likelihoods.special import log_between, log_ndtr
+from plurigp.likelihoods.special import log_between, log_ndtr, ndtr
 
 
 def _log_prob(theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Scalar:
