@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 from common import save, saved
 
-from plurigp.training import WARM
+from plurigp.schedule import WARM
 
 MIXED = {"gaussian": 10, "bernoulli": 10, "beta": 6, "poisson": 8, "categorical": 6}
 

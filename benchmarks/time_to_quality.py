@@ -28,7 +28,8 @@ from plurigp.heldout import hide_cells
 from plurigp.likelihoods.blocks import arrange, make_layout, n_common, rules_of
 from plurigp.model import Settings, init_model
 from plurigp.predict import cell_log_density, make_predictor
-from plurigp.training import Data, Plateau, Root, Schedule, _rates, refresh, run_epoch, start_state
+from plurigp.schedule import Plateau, Schedule, rates_of
+from plurigp.training import Data, Root, refresh, run_epoch, start_state
 
 WAYS = {
     "natural": {"optimizer": "natural"},
@@ -76,13 +77,13 @@ class Race:
         with compiled_work():
             model = init_model(self.seed, self.settings, self.schema, self.layout, self.data.values, self.data.seen)
             state = start_state(spec, model, schedule.optimizer)
-            rates = _rates(schedule, 0, 1.0, "float32")
+            rates = rates_of(schedule, 0, 1.0, "float32")
             rng = np.random.default_rng([self.seed, 1])
             run_epoch(spec, state, self.data.epoch(self.batch_size, np.random.default_rng(0)), 0, 0, rates)  # compiles
             plateau, path, seconds, n_steps = Plateau(schedule, int(self.data.seen.sum())), [], 0.0, 0
             look = 5
             while not plateau.finished:
-                rates = _rates(schedule, len(plateau.totals), plateau.factor, "float32")
+                rates = rates_of(schedule, len(plateau.totals), plateau.factor, "float32")
                 start = time.perf_counter()
                 epoch = self.data.epoch(self.batch_size, rng)
                 state, n_steps, parts = run_epoch(spec, state, epoch, self.seed, n_steps, rates)

@@ -25,7 +25,8 @@ from plurigp.likelihoods.gaussian import FLOOR
 from plurigp.likelihoods.registry import LIKELIHOODS
 from plurigp.likelihoods.rules import gauss_hermite
 from plurigp.model import Settings, init_model
-from plurigp.training import Data, Rates, Schedule, Trained, refresh, run_epoch, start_state, train, train_step
+from plurigp.schedule import Rates, Schedule
+from plurigp.training import Data, Trained, refresh, run_epoch, start_state, train, train_step
 
 RULE = gauss_hermite(60)
 MOMENTS = [(-1.3, 0.4), (0.2, 1.0), (1.7, 0.1)]

@@ -9,7 +9,8 @@ from plurigp.compiling import compiled_work
 from plurigp.data import Table
 from plurigp.likelihoods.blocks import arrange, make_layout, n_common, rules_of
 from plurigp.model import Settings, init_model
-from plurigp.training import Data, Rates, Schedule, run_epoch, start_state
+from plurigp.schedule import Rates, Schedule
+from plurigp.training import Data, run_epoch, start_state
 
 
 def make_epoch(

@@ -42,7 +42,8 @@ from plurigp.predict import (
 )
 from plurigp.progress import ProgressLine
 from plurigp.ranks import unchanged
-from plurigp.training import Data, Epoch, Schedule, Trained, enough_epochs, train
+from plurigp.schedule import Schedule, enough_epochs
+from plurigp.training import Data, Epoch, Trained, train
 from plurigp.types import DataError
 
 COLLAPSED = 0.05  # a sd of encoded means below this in every dimension is a collapsed map

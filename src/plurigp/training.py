@@ -1,7 +1,6 @@
 """The loop: natural gradients for q(v), Adam for the rest, batch by batch; optax lives here only."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -31,48 +30,15 @@ from plurigp.gp.sparse import (
     with_common,
 )
 from plurigp.model import Model
+from plurigp.schedule import Plateau, Rates, Schedule, rates_of
 
 STEEPEST = 50.0  # gradients per row are cut to this norm: one wild batch must not fill Adam's memory
 ADAM = optax.chain(optax.clip_by_global_norm(STEEPEST), optax.scale_by_adam())
-WARM = 5  # epochs over which Adam's rate rises from zero: q(v) settles first, so that the start is not thrown away
-WINDOW = 10  # epochs over which the bound is smoothed, at least, before a plateau is looked for
-WINDOW_SHARE = 0.25  # of all epochs so far, if that is more
-COOLING = 0.2  # share of the epochs spent letting both step sizes fall to COOLED of their value
-COOLED = 0.03
 CALMEST = 1e-3  # how far step sizes are cut when epochs fail, before training gives up
 FINAL_DRAWS = 4  # draws of x per row for the final bound, where the table has at most
 FINAL_ROWS = 5_000  # so many rows; a longer one needs fewer for the same precision
 REFRESH = 8  # so many steps share one factorisation of q(v)
 EAGER = 100  # the first steps, as long as they are cautious, have one each: Λ grows fast
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """How long and how fast. `tol`: nats per observed cell that WINDOW epochs must gain for training to go on."""
-
-    max_epochs: int = 600
-    batch_size: int = 500
-    learning_rate: float = 0.01
-    natural_rate: float = 0.3
-    tol: float = 3e-4
-    optimizer: str = "natural"
-
-
-class Passes(NamedTuple):
-    """How long to train where nobody says: a long table has learned in fewer passes."""
-
-    most: int = 600
-    steps: int = 12_000
-    least: int = 20
-
-
-USUAL = Passes()
-
-
-def enough_epochs(n_rows: int, batch_size: int, passes: Passes = USUAL) -> int:
-    """At most so many passes, or steps, but not fewer passes than the least."""
-    n_batches = -(-n_rows // batch_size)
-    return max(passes.least, min(passes.most, passes.steps // n_batches))
 
 
 class Root(NamedTuple):
@@ -139,14 +105,6 @@ def _no_moments(tree: Any) -> Any:
     """Adam's start is all zeros; made without compiling anything."""
     start = jax.eval_shape(lambda tree: ADAM.init(ravel_pytree(tree)[0]), tree)
     return jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), start)
-
-
-class Rates(NamedTuple):
-    """Step sizes of an epoch, and how cautious the natural steps are."""
-
-    learning: Scalar
-    natural: Scalar
-    caution: Scalar
 
 
 def _adam(tree: Any, gradient: Any, adam: Any, rate: Scalar, weight: Scalar) -> tuple[Any, Any]:
@@ -259,57 +217,6 @@ def _average(steps: list[Any]) -> Any:
     return jax.tree.map(lambda *leaves: np.mean(leaves, axis=0), *jax.device_get(steps))
 
 
-@dataclass
-class Plateau:
-    """Decides when the main phase ends and how far the cooling after it has come."""
-
-    schedule: Schedule
-    n_cells: int
-    totals: list[float] = field(default_factory=list)
-    cooling_from: int | None = None
-    cooling_until: int | None = None
-
-    def add(self, total: float) -> None:
-        self.totals.append(total)
-        done, longest = len(self.totals), self.schedule.max_epochs
-        if self.cooling_from is None and (done >= (1 - COOLING) * longest or self._flat()):
-            self.cooling_from = done
-            self.cooling_until = min(longest, done + max(WINDOW, round(COOLING / (1 - COOLING) * done)))
-
-    def _flat(self) -> bool:
-        """Are even two standard errors more than the gain from one window to the next too little?
-
-        The bound is drawn anew in every epoch: on a small table chance alone hides a gain that is well worth having.
-        """
-        if len(self.totals) < 3 * WINDOW:
-            return False
-        width = max(WINDOW, round(WINDOW_SHARE * len(self.totals)))
-        windows = np.reshape(self.totals[-2 * width :], (2, width))
-        gain = windows[1].mean() - windows[0].mean()
-        noise = np.diff(windows, axis=1).std() / np.sqrt(2)  # differences are free of the trend
-        enough = self.schedule.tol * self.n_cells * width / WINDOW
-        return bool(gain + 2 * noise * np.sqrt(2 / width) < enough)
-
-    @property
-    def factor(self) -> float:
-        """What both step sizes are multiplied with in the coming epoch."""
-        if self.cooling_from is None or self.cooling_until is None:
-            return 1.0
-        share = (len(self.totals) - self.cooling_from) / max(self.cooling_until - self.cooling_from, 1)
-        return float(COOLED**share)
-
-    @property
-    def finished(self) -> bool:
-        return self.cooling_until is not None and len(self.totals) >= self.cooling_until
-
-
-def _rates(schedule: Schedule, n_done: int, factor: float, dtype: Any) -> Rates:
-    """Adam warms up while the natural steps are cautious; after WARM epochs both are themselves."""
-    warm = min(n_done / WARM, 1.0)
-    parts = (schedule.learning_rate * factor * warm, schedule.natural_rate * factor, 1.0 - warm)
-    return Rates(*(np.asarray(part, dtype) for part in parts))
-
-
 def train(
     spec: BoundSpec,
     model: Model,
@@ -325,7 +232,7 @@ def train(
     epochs: list[Epoch] = []
     calm, n_steps = 1.0, 0
     while not plateau.finished:
-        rates = _rates(schedule, len(epochs), calm * plateau.factor, data.values.dtype)
+        rates = rates_of(schedule, len(epochs), calm * plateau.factor, data.values.dtype)
         after, next_step, epoch = run_epoch(spec, state, data.epoch(schedule.batch_size, rng), seed, n_steps, rates)
         if not np.isfinite(epoch.bound.total):  # forget this epoch and go on more calmly
             calm *= 0.3

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from plurigp.schedule import enough_epochs
 from plurigp.study.config import StudyConfig
 from plurigp.study.tasks import PASSES, common_batch, fitting_batch, training_rows
-from plurigp.training import enough_epochs
 
 CONFIG = StudyConfig()
 

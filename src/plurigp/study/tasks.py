@@ -14,9 +14,9 @@ import pandas as pd
 from plurigp.data import Schema
 from plurigp.estimator import PluriGP
 from plurigp.heldout import hide_cells
+from plurigp.schedule import Passes, enough_epochs
 from plurigp.study.cluster import HalfMap, half_labels
 from plurigp.study.config import StudyConfig
-from plurigp.training import Passes, enough_epochs
 
 SELECT, MAP, REFIT, REFERENCE = "select", "map", "refit", "reference"
 TRACED = ("bound", "kl_x", "kl_u", "spread")
