@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import kstest
 
-from plurigp.ranks import FEWEST, KNOTS, PRIOR, level_of_draws, mapped, rank_map, ranks, unchanged
+from plurigp.ranks import CHANCE, FEWEST, KNOTS, level_of_draws, mapped, rank_maps, ranks, unchanged
 
 LEVELS = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
 
@@ -34,25 +34,40 @@ def test_a_cell_known_up_to_a_limit_ranks_among_the_draws_within_it(rng):
     assert u[below].max() < 0.45
 
 
-def test_a_map_of_known_ranks():
-    n = 900
-    G = rank_map(np.full(n, 0.26))
-    share = PRIOR / (n + PRIOR)
-    np.testing.assert_allclose(G, share * KNOTS + (1 - share) * (KNOTS >= 0.26))
-    even = (np.arange(400) + 0.5) / 400
-    np.testing.assert_allclose(rank_map(even), KNOTS, atol=1e-12)
+def test_maps_of_known_ranks():
+    """By hand: one column whose ranks are all 0.26, one whose ranks lie evenly."""
+    n, m = 900, 400
+    off = (KNOTS >= 0.26) - KNOTS
+    even = (np.arange(m) + 0.5) / m
+    beyond = ((off**2).mean() - CHANCE / n - CHANCE / m) / 2
+    wrong, right = rank_maps([np.full(n, 0.26), even])
+    np.testing.assert_allclose(wrong, KNOTS + beyond / (beyond + CHANCE / n) * off)
+    np.testing.assert_allclose(right, KNOTS, atol=1e-12)
+
+
+def test_chance_is_what_uniform_ranks_deviate_by(rng):
+    u = np.sort(rng.random((2000, 60)), axis=1)
+    shares = (u[:, :, None] <= KNOTS).mean(1)
+    assert ((shares - KNOTS) ** 2).mean() == pytest.approx(CHANCE / 60, rel=0.1)
+
+
+def test_right_draws_are_left_nearly_as_they_are(rng):
+    """Twenty columns of a hundred cells each: the maps stay far nearer to u than the shares themselves."""
+    u = rng.random((20, 100))
+    shares = (np.sort(u, axis=1)[:, :, None] <= KNOTS).mean(1)
+    assert ((rank_maps(list(u)) - KNOTS) ** 2).mean() < 0.15 * ((shares - KNOTS) ** 2).mean()
 
 
 def test_few_cells_change_nothing():
     for n in (0, FEWEST - 1):
-        np.testing.assert_array_equal(rank_map(np.full(n, 0.5)), KNOTS)
+        np.testing.assert_array_equal(rank_maps([np.full(n, 0.5)]), KNOTS[None])
     np.testing.assert_allclose(level_of_draws(unchanged(2)[1], LEVELS), LEVELS)
 
 
 @pytest.mark.parametrize("ends", [(0.0, 1e-9), (0.999, 1.0), (0.4, 0.41)])
 def test_maps_rise_and_undo_themselves(rng, ends):
     """However the ranks lie."""
-    G = rank_map(rng.uniform(*ends, 5000))
+    (G,) = rank_maps([rng.uniform(*ends, 5000)])
     assert (np.diff(G) > 0).all()
     np.testing.assert_allclose(mapped(G, level_of_draws(G, LEVELS)), LEVELS)
 
@@ -64,7 +79,7 @@ def test_wrong_draws_cover_what_they_say_after_the_map(rng):
         return rng.normal(size=(100, n)), 0.4 + 0.5 * rng.laplace(size=n)
 
     draws, y = one(2000)
-    G = rank_map(ranks(draws, y, y, rng))
+    (G,) = rank_maps([ranks(draws, y, y, rng)])
     draws, y = one(8000)
     for p in (0.5, 0.8, 0.9):
         ends = [(1 - p) / 2, (1 + p) / 2]

@@ -11,12 +11,12 @@ from jaxtyping import Bool, Float
 from plurigp.data import KINDS, Coder, Column, Schema, Table
 from plurigp.likelihoods.blocks import Layout, arranged_back, first_slots
 from plurigp.predict import CHUNKS, Predictor, compiled_beside, draw_given
-from plurigp.ranks import FEWEST, level_of_draws, rank_map, ranks, unchanged
+from plurigp.ranks import FEWEST, level_of_draws, rank_maps, ranks, unchanged
 
 STREAM = 1  # tells its random numbers from those of training
 HIDDEN_SHARE = 0.2  # of observed cells; with more, rows are less like those that people ask about
-N_DRAWS = 100  # among which a hidden cell is ranked
-ROWS_PER_CHUNK, MOST_CHUNKS = 700, 8  # a chunk of rows for so many of the table's, but one for the first two
+N_DRAWS = 50  # among which a hidden cell is ranked
+ROWS_PER_CHUNK, MOST_CHUNKS = 500, 8  # a chunk of rows for so many of the table's, but one for the first two
 
 
 def describe(
@@ -129,8 +129,7 @@ class Calibration:
                 rows = np.flatnonzero(self.hidden[at : at + chunk.shape[1], d])
                 found[d].append(ranks(chunk[:, rows, d], low[at + rows, d], high[at + rows, d], self.rng))
             at += chunk.shape[1]
-        for d in self.numbers:
-            maps[d] = rank_map(np.concatenate(found[d]))
+        maps[self.numbers] = rank_maps([np.concatenate(found[d]) for d in self.numbers])
         return maps
 
 

@@ -7,7 +7,7 @@ from jaxtyping import Float
 
 KNOTS = np.linspace(0.0, 1.0, 41)  # the ranks at which a map is kept
 FEWEST = 40  # cells below which a column keeps its draws' own quantiles
-PRIOR = 100  # the weight of "the draws are right", in cells
+CHANCE = float(np.mean(KNOTS * (1 - KNOTS)))  # mean squared deviation of a share of ranks from its place, times n
 
 
 def ranks(
@@ -30,16 +30,25 @@ def unchanged(n_columns: int) -> Float[np.ndarray, "D K"]:
     return np.tile(KNOTS, (n_columns, 1))
 
 
-def rank_map(u: Float[np.ndarray, " n"]) -> Float[np.ndarray, " K"]:
-    """G at the knots: the share of ranks up to u, shrunk towards u: G(u) = (n Ĝ(u) + PRIOR u) / (n + PRIOR)."""
-    if len(u) < FEWEST:
-        return KNOTS.copy()
-    at_most = np.searchsorted(np.sort(u), KNOTS, side="right")
-    return (at_most + PRIOR * KNOTS) / (len(u) + PRIOR)
+def rank_maps(columns: Sequence[Float[np.ndarray, " _"]]) -> Float[np.ndarray, "D K"]:
+    """G of every column at the knots, from its ranks: the share Ĝ(u) of ranks up to u, shrunk towards u.
+
+    G = u + λ (Ĝ − u) with λ = τ² / (τ² + CHANCE / n), where τ² is the mean square of Ĝ − u over all columns beyond what
+    chance alone makes of it. So a table whose draws are right keeps them, and one cell more weighs more where they are
+    wrong. A column with few ranks keeps its draws' own quantiles.
+    """
+    maps = unchanged(len(columns))
+    used = [d for d, u in enumerate(columns) if len(u) >= FEWEST]
+    off = {d: np.searchsorted(np.sort(columns[d]), KNOTS, side="right") / len(columns[d]) - KNOTS for d in used}
+    chance = {d: CHANCE / len(columns[d]) for d in used}
+    beyond = max(float(np.mean([(off[d] ** 2).mean() - chance[d] for d in used])), 0.0) if used else 0.0
+    for d in used:
+        maps[d] += beyond / (beyond + chance[d]) * off[d]
+    return maps
 
 
 def mapped(G: Float[np.ndarray, " K"], u: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
-    """G(u): ranks that are uniform if those of `rank_map` were like these."""
+    """G(u): ranks that are uniform if those of `rank_maps` were like these."""
     return np.interp(u, KNOTS, G)
 
 
