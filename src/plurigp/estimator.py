@@ -2,9 +2,10 @@
 
 import json
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -209,13 +210,14 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         runs = []
         for restart in range(self.n_init):
             model = init_model(seed + restart, settings, schema, layout, data.values, data.seen)
+            beside = None
             if calibration is not None and restart == 0:
                 untrained = blank(layout.n_functions, settings.n_inducing, self.dtype)
-                calibration.compile_beside(self._as_predictor(model, untrained, layout))
+                beside = partial(calibration.compile_beside, self._as_predictor(model, untrained, layout))
             model = jax.tree.map(lambda leaf: np.asarray(leaf, self.dtype), model)
             label = f"restart {restart + 1}/{self.n_init}  " if self.n_init > 1 else ""
             with ProgressLine(schedule.max_epochs, len(data.values), bool(self.verbose), label) as line:
-                run = train(spec, model, data, schedule, seed + restart, line)
+                run = train(spec, model, data, schedule, seed + restart, _and_once(line, beside))
             runs.append((run, float(run.bound.total)))
         if calibration is not None:
             calibration.wait()
@@ -412,6 +414,17 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             "history": [[name, column.tolist()] for name, column in self.history_.items()],
         }
         return write_model(folder, model_arrays(self.model_, self._q) | {RANK_MAPS: self.rank_maps_}, manifest)
+
+
+def _and_once(line: ProgressLine, beside: Callable[[], None] | None) -> Callable[[int, Epoch], None]:
+    """The progress line, and after the first epoch `beside`: sooner, it would compile while training does."""
+
+    def on_epoch(n: int, epoch: Epoch) -> None:
+        if n == 1 and beside is not None:
+            beside()
+        line(n, epoch)
+
+    return on_epoch
 
 
 def _seed(random_state: Any) -> int:
