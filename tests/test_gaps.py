@@ -9,11 +9,11 @@ import pytest
 from plurigp import PluriGP
 from plurigp.data import Coder, infer_schema
 from plurigp.datasets import simulate
-from plurigp.gaps import Calibration, _bounds, _hide
+from plurigp.gaps import FEWEST, Calibration, _bounds, _hide
 from plurigp.heldout import hide_cells
 from plurigp.likelihoods.blocks import arrange
 from plurigp.predict import levels_of_columns
-from plurigp.ranks import FEWEST, KNOTS, unchanged
+from plurigp.ranks import KNOTS, unchanged
 from plurigp.types import DataError
 
 COLUMNS = {"gaussian": 3, "beta": 1, "bernoulli": 2, "categorical": 1, "poisson": 1}

@@ -11,11 +11,12 @@ from jaxtyping import Bool, Float
 from plurigp.data import KINDS, Coder, Column, Schema, Table
 from plurigp.likelihoods.blocks import Layout, arranged_back, first_slots
 from plurigp.predict import CHUNKS, Predictor, compiled_beside, draw_given
-from plurigp.ranks import FEWEST, level_of_draws, rank_maps, ranks, unchanged
+from plurigp.ranks import level_of_draws, rank_maps, ranks, unchanged
 
 STREAM = 1  # tells its random numbers from those of training
 HIDDEN_SHARE = 0.2  # of observed cells; with more, rows are less like those that people ask about
 N_DRAWS = 50  # among which a hidden cell is ranked
+FEWEST = 40  # hidden cells below which a column keeps its draws' own quantiles
 ROWS_PER_CHUNK, MOST_CHUNKS = 500, 8  # a chunk of rows for so many of the table's, but one for the first two
 
 

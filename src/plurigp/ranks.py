@@ -6,7 +6,6 @@ import numpy as np
 from jaxtyping import Float
 
 KNOTS = np.linspace(0.0, 1.0, 41)  # the ranks at which a map is kept
-FEWEST = 40  # cells below which a column keeps its draws' own quantiles
 CHANCE = float(np.mean(KNOTS * (1 - KNOTS)))  # mean squared deviation of a share of ranks from its place, times n
 
 
@@ -35,16 +34,12 @@ def rank_maps(columns: Sequence[Float[np.ndarray, " _"]]) -> Float[np.ndarray, "
 
     G = u + λ (Ĝ − u) with λ = τ² / (τ² + CHANCE / n), where τ² is the mean square of Ĝ − u over all columns beyond what
     chance alone makes of it. So a table whose draws are right keeps them, and one cell more weighs more where they are
-    wrong. A column with few ranks keeps its draws' own quantiles.
+    wrong.
     """
-    maps = unchanged(len(columns))
-    used = [d for d, u in enumerate(columns) if len(u) >= FEWEST]
-    off = {d: np.searchsorted(np.sort(columns[d]), KNOTS, side="right") / len(columns[d]) - KNOTS for d in used}
-    chance = {d: CHANCE / len(columns[d]) for d in used}
-    beyond = max(float(np.mean([(off[d] ** 2).mean() - chance[d] for d in used])), 0.0) if used else 0.0
-    for d in used:
-        maps[d] += beyond / (beyond + chance[d]) * off[d]
-    return maps
+    shares = [np.searchsorted(np.sort(u), KNOTS, side="right") / len(u) for u in columns]
+    off, chance = np.stack(shares) - KNOTS, CHANCE / np.array([len(u) for u in columns])
+    beyond = max(float(((off**2).mean(1) - chance).mean()), 0.0)
+    return KNOTS + (beyond / (beyond + chance))[:, None] * off
 
 
 def mapped(G: Float[np.ndarray, " K"], u: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:

@@ -174,7 +174,7 @@ def _compiled_step(
 def train_step(spec: BoundSpec, state: State, batch: Batch, seed: int, step: int, rates: Rates) -> tuple[State, Epoch]:
     """One batch; compiled once per spec and shape. `step` is its number since training began."""
     after, m, epoch = _compiled_step(spec, state, batch, np.int64(seed), np.int32(step), rates)
-    return after._replace(now=None if state.now is None or m is None else state.now._replace(m=m)), epoch
+    return after._replace(now=None if state.now is None else state.now._replace(m=m)), epoch
 
 
 def _key(seed: Int[Array, ""], step: Int[Array, ""]) -> Array:

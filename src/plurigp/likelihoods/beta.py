@@ -1,5 +1,7 @@
 """Proportions: y ~ Beta(ν μ, ν (1 − μ)) with the paper's probit mean μ = Φ(f) and a learned ν per column."""
 
+from typing import Any
+
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import ndtri
@@ -16,15 +18,19 @@ from plurigp.likelihoods.special import both_sides, log_gamma, ndtr
 EDGE = 1e-5  # μ lies in [EDGE, 1 − EDGE]: both shape parameters stay positive at the outermost node
 
 
+def _off_edges(share: Any) -> Any:
+    return EDGE + (1 - 2 * EDGE) * share
+
+
 def beta_mean(f: Scalar) -> Scalar:
     """μ = EDGE + (1 − 2 EDGE) Φ(f)."""
-    return EDGE + (1 - 2 * EDGE) * ndtr(f)
+    return _off_edges(ndtr(f))
 
 
 def _shapes(theta: Theta, f: Scalar) -> tuple[Scalar, Scalar]:
     nu = jnp.exp(theta["log_nu"])
     below, above = both_sides(f)
-    return nu * (EDGE + (1 - 2 * EDGE) * below), nu * (EDGE + (1 - 2 * EDGE) * above)
+    return nu * _off_edges(below), nu * _off_edges(above)
 
 
 def _log_prob(theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Scalar:
@@ -40,7 +46,7 @@ def _mean(theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Float[A
 def beta_shapes(theta: Theta, f: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Both shape parameters of many cells, in NumPy."""
     nu = np.exp(np.asarray(theta["log_nu"]))
-    return nu * (EDGE + (1 - 2 * EDGE) * np_ndtr(f)), nu * (EDGE + (1 - 2 * EDGE) * np_ndtr(-f))
+    return nu * _off_edges(np_ndtr(f)), nu * _off_edges(np_ndtr(-f))
 
 
 def _sample(rng: np.random.Generator, theta: Theta, y: Cells, f: Cells) -> np.ndarray:
