@@ -23,13 +23,13 @@ from plurigp.bound import BoundSpec
 from plurigp.compiling import compiled_work
 from plurigp.data import Coder
 from plurigp.datasets import digits, load_support
-from plurigp.gp.sparse import each_its_own, posterior_of_root
+from plurigp.gp.sparse import each_its_own
 from plurigp.heldout import hide_cells
 from plurigp.likelihoods.blocks import arrange, make_layout, n_common, rules_of
 from plurigp.model import Settings, init_model
 from plurigp.predict import cell_log_density, make_predictor
 from plurigp.schedule import Plateau, Schedule, rates_of
-from plurigp.training import Data, Root, refresh, run_epoch, start_state
+from plurigp.training import Data, run_epoch, settled, start_state
 
 WAYS = {
     "natural": {"optimizer": "natural"},
@@ -55,9 +55,8 @@ class Race:
 
     def score(self, state) -> float:
         """Nats per hidden cell, from the state as it stands."""
-        state = refresh(state)
-        q = posterior_of_root(*state.q) if isinstance(state.q, Root) else state.now
-        predictor = make_predictor(*jax.tree.map(np.asarray, (state.model, each_its_own(q))), self.layout, self.rules)
+        q = each_its_own(settled(state, Schedule.narrow))
+        predictor = make_predictor(*jax.tree.map(np.asarray, (state.model, q)), self.layout, self.rules)
         cells = cell_log_density(predictor, self.shown, self.complete, n_draws=16) - self.coder.log_units
         return float(cells[self.complete.seen & ~self.shown.seen].mean())
 

@@ -76,9 +76,12 @@ def _normal(y, new):
     return stats.norm.logpdf(new, y.mean(), y.std(ddof=0))
 
 
+def _student(y, new):
+    return stats.t.logpdf(new, len(y), y.mean(), y.std(ddof=0))
+
+
 def _lognormal(y, new):
-    logs = np.log(y)
-    return stats.lognorm.logpdf(new, logs.std(ddof=0), scale=np.exp(logs.mean()))
+    return _student(np.log(y), np.log(new)) - np.log(new)
 
 
 def _zero_lognormal(y, new):
@@ -127,7 +130,7 @@ def _zip(y, p):
         ("falls", _best(lambda y, p: stats.nbinom.logpmf(y, np.exp(p[0]), special.expit(p[1])), [0.5, 0.0])),
         ("seizures", _best(_zip, [1.0, 0.0])),
         ("grade", _categorical),
-        ("lab", _normal),
+        ("lab", _student),
         ("pressure", _normal),
         ("cost", _lognormal),
         ("alcohol", _zero_lognormal),

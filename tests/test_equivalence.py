@@ -216,7 +216,7 @@ posterior_of = jax.jit(sparse.posterior_of)
 
 
 def rates(learning: float, natural: float) -> Rates:
-    return Rates(*(np.asarray(rate, np.float32) for rate in (learning, natural, 0.0)))
+    return Rates(*(np.asarray(rate, np.float32) for rate in (learning, natural, 0.0, 1.0)))
 
 
 def plain_epoch(world: World, state, epoch: list[Batch], seed: int, every: int):
@@ -264,10 +264,10 @@ def test_a_full_step_on_one_basis_is_a_full_step_each(complete, n_draws):
     assert shared_spec.n_common == 3
     ends, bounds = [], []
     for spec in (shared_spec, replace(shared_spec, n_common=0)):
-        state = refresh(start_state(spec, complete.model(), "natural"))
+        state = refresh(start_state(spec, complete.model(), "natural"), np.ones(()))
         for n in range(2):  # the first begins at the prior, the second where the first ended
             state, step = train_step(spec, state, batch, 0, n, rates(0.0, 1.0))
-            state = refresh(state)
+            state = refresh(state, np.ones(()))
             bounds.append(float(step.bound.total))
         ends.append(sparse.each_its_own(state.now))
     for ours, theirs in zip(*(jax.tree.leaves(end) for end in ends), strict=True):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from plurigp.schedule import COOLED, COOLING, USUAL, WARM, WINDOW, Plateau, Schedule, enough_epochs, rates_of
+from plurigp.schedule import COOLED, COOLING, HASTE, USUAL, WARM, WINDOW, Plateau, Schedule, enough_epochs, rates_of
 
 
 def feed(plateau: Plateau, values) -> list[float]:
@@ -68,10 +68,11 @@ def test_adam_warms_up_while_natural_steps_are_cautious():
     schedule = Schedule(learning_rate=0.02, natural_rate=0.4)
     warming = [rates_of(schedule, n, 1.0, np.dtype("float32")) for n in range(2 * WARM)]
     learning, natural, caution = (np.array([float(r[i]) for r in warming]) for i in range(3))
-    np.testing.assert_allclose(learning[: WARM + 1], 0.02 * np.arange(WARM + 1) / WARM, rtol=1e-6)
-    np.testing.assert_allclose(learning[WARM:], 0.02, rtol=1e-6)
+    warm, haste = np.minimum(np.arange(2 * WARM) / WARM, 1), 1 + 0.5 ** (np.arange(2 * WARM) / HASTE)
+    np.testing.assert_allclose(learning, 0.02 * warm * haste, rtol=1e-6)
     np.testing.assert_allclose(natural, 0.4, rtol=1e-6)
-    np.testing.assert_allclose(caution, 1 - learning / 0.02, atol=1e-6)
+    np.testing.assert_allclose(caution, 1 - warm, atol=1e-6)
+    assert float(rates_of(schedule, 20 * HASTE, 1.0, np.dtype("float32")).learning) == pytest.approx(0.02, rel=1e-5)
 
 
 def test_a_long_table_is_passed_over_less_often():

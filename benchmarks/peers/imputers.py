@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import norm
+from scipy.stats import norm, t
 from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401 (importing it is what enables the next one)
 from sklearn.impute import IterativeImputer
@@ -80,7 +80,8 @@ class Spread:
             mean = self.shift[d] + self.scale[d] * guess.mean[at, place.start]
             sd = self.scale[d] * guess.sd[at, place.start]
             if kind == "number":
-                out.append(norm.logpdf(y, mean, sd))
+                n_cells = np.sum(~np.isnan(self.numbers[:, d]))
+                out.append(t.logpdf(y, n_cells, mean, sd))  # a normal whose sd n cells tell, as in plurigp's own
             else:
                 top = np.nanmax(truth[:, d]) if kind == "ordinal" else np.inf
                 low, high = np.where(y <= 0, -np.inf, y - 0.5), np.where(y >= top, np.inf, y + 0.5)

@@ -9,7 +9,7 @@ from plurigp.compiling import compiled_work
 from plurigp.data import Table
 from plurigp.likelihoods.blocks import arrange, make_layout, n_common, rules_of
 from plurigp.model import Settings, init_model
-from plurigp.schedule import Rates, Schedule
+from plurigp.schedule import WARM, Schedule, rates_of
 from plurigp.training import Data, run_epoch, start_state
 
 
@@ -31,7 +31,7 @@ def make_epoch(
 
     def epoch() -> float:
         nonlocal state, n_steps
-        rates = Rates(np.float32(schedule.learning_rate), np.float32(schedule.natural_rate), np.float32(0))
+        rates = rates_of(schedule, WARM, 1.0, "float32")
         state, n_steps, parts = run_epoch(spec, state, data.epoch(batch_size, rng), 1, n_steps, rates)
         return float(parts.bound.total)
 

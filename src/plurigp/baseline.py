@@ -15,7 +15,16 @@ from jaxtyping import Bool, Float
 from plurigp.arrays import Array, Scalar
 from plurigp.compiling import compiled_work
 from plurigp.data import Table
-from plurigp.likelihoods.blocks import Layout, Thetas, arrange, cell_log_probs, column_starts, make_layout
+from plurigp.likelihoods.blocks import (
+    Layout,
+    Thetas,
+    arrange,
+    cell_log_probs,
+    column_starts,
+    make_layout,
+    predictive_log_probs,
+    rules_of,
+)
 
 STEPS, RATE = 500, 0.05
 
@@ -27,13 +36,19 @@ def marginal_log_density(train: Table, scored: Table) -> np.ndarray:
     new_values, new_seen = arrange(layout, scored)
     with compiled_work():
         fitted = _fit(layout, *column_starts(train.schema, layout, values, seen), values.T, seen.T)
-        cells = np.asarray(_cells(layout, fitted[1], new_values.T, fitted[0])).T
+        cells = np.asarray(_cells(layout, *fitted, new_values.T, new_seen.T)).T
     out = np.empty_like(cells)
     out[:, list(layout.order)] = np.where(new_seen, cells, np.nan)
     return out
 
 
-_cells = jax.jit(cell_log_probs, static_argnums=0)
+@partial(jax.jit, static_argnames=("layout",))
+def _cells(
+    layout: Layout, bias: Float[Array, " P"], thetas: Thetas, values: Float[Array, "V N"], seen: Bool[Array, "D N"]
+) -> Float[Array, "D N"]:
+    """By the same densities as the model's, with functions that are constant and known."""
+    f = jnp.broadcast_to(bias[:, None], (len(bias), values.shape[1]))
+    return predictive_log_probs(layout, thetas, values, seen, f, jnp.zeros_like(f), rules_of(layout, None))
 
 
 @partial(jax.jit, static_argnames=("layout",))

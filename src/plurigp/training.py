@@ -27,6 +27,7 @@ from plurigp.gp.sparse import (
     posterior_of,
     posterior_of_root,
     prior,
+    widened,
     with_common,
 )
 from plurigp.model import Model
@@ -130,7 +131,7 @@ def _natural_step(spec: BoundSpec, state: State, batch: Batch, key: Array, rates
     nudge = no_nudge(spec, len(batch.values), batch.values.dtype)
     by_model, (parts, trace), slopes = _slopes(objective, state.model, nudge)
     gp = state.model.gp
-    natural = natural_step(gp, natural, slopes, rates.natural, rates.caution)
+    natural = natural_step(gp, natural, slopes, rates.natural, rates.caution, rates.narrow)
     common = state.common
     if common is not None:
         weight = jnp.tile(batch.weight * batch.real / spec.n_draws, spec.n_draws).astype(slopes.A.dtype)
@@ -184,16 +185,28 @@ def _key(seed: Int[Array, ""], step: Int[Array, ""]) -> Array:
 
 
 @jax.jit
-def _refreshed(q: Natural, common: Common | None, log_scale: Float[Array, " P"]) -> Posterior:
+def _refreshed(q: Natural, common: Common | None, log_scale: Float[Array, " P"], narrow: Scalar) -> Posterior:
     own = posterior_of(q)
-    return own if common is None else with_common(own, common, jnp.exp(log_scale[len(q.lam) :]))
+    return own if common is None else with_common(own, common, jnp.exp(log_scale[len(q.lam) :]), narrow)
 
 
-def refresh(state: State) -> State:
+def refresh(state: State, narrow: Scalar) -> State:
     """q(v) factorised anew."""
     if not isinstance(state.q, Natural):
         return state
-    return state._replace(now=_refreshed(state.q, state.common, state.model.gp.log_scale))
+    return state._replace(now=_refreshed(state.q, state.common, state.model.gp.log_scale, narrow))
+
+
+def settled(state: State, narrow: float) -> Posterior:
+    """q(v) factorised a last time: its m where training left it, its S as wide as the data leave it."""
+    if isinstance(state.q, Root):
+        return posterior_of_root(*state.q)
+    tau, one = (np.asarray(value, state.q.lam.dtype) for value in (narrow, 1.0))
+    last = refresh(state, tau).now
+    wide = refresh(state._replace(q=widened(state.q, tau)), one).now
+    assert last is not None
+    assert wide is not None
+    return wide._replace(m=last.m)
 
 
 def run_epoch(
@@ -207,7 +220,7 @@ def run_epoch(
     for n, batch in enumerate(epoch):
         at = first_step + n
         if state.now is None or at % REFRESH == 0 or (at < EAGER and rates.caution > 0):
-            state = refresh(state)
+            state = refresh(state, rates.narrow)
         state, step = train_step(spec, state, batch, seed, at, rates)
         steps.append(step)
     return state, first_step + len(steps), _average(steps)
@@ -254,13 +267,14 @@ def train(
 
 def _settle(spec: BoundSpec, state: State, data: Data, schedule: Schedule, seed: int) -> tuple[Posterior, Bound]:
     """q(v) factorised a last time, and the bound by steps of size zero: nothing new has to be compiled."""
-    still = Rates(*(np.zeros((), data.values.dtype) for _ in Rates._fields))
-    state = refresh(state)
+    dtype = data.values.dtype
+    still = Rates(*(np.zeros((), dtype) for _ in Rates._fields))._replace(narrow=np.ones((), dtype))
+    q = settled(state, schedule.narrow)
+    if isinstance(state.q, Natural):
+        state = state._replace(now=q)
     bounds: list[Bound] = []
     for n in range(max(1, min(FINAL_DRAWS, FINAL_DRAWS * FINAL_ROWS // len(data.values)))):
         epoch = data.epoch(schedule.batch_size, np.random.default_rng(n))
         for batch in epoch:
             bounds.append(train_step(spec, state, batch, seed, -1 - len(bounds), still)[1].bound)
-    q = posterior_of_root(*state.q) if isinstance(state.q, Root) else state.now
-    assert q is not None
     return each_its_own(q), _average(bounds)

@@ -193,6 +193,26 @@ def test_one_full_step_is_exact_sparse_regression(start, rng):
         np.testing.assert_allclose(s**2 * Lz @ S[p] @ Lz.T, Sigma, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("narrow", [0.4, 0.1])
+def test_a_narrow_q_has_the_mean_of_the_wide_one_and_can_be_widened(narrow, rng):
+    """Steps with τ < 1 end at the optimum's own m, with Λ − I in its 1/τ-fold; `widened` undoes that."""
+    gp, x, noise_var = make_gp(rng), jnp.asarray(rng.normal(size=(20, Q))), 0.3
+    y, rows, q = rng.normal(size=(P, 20)), features(gp, x), prior(P, M, FLOAT64)
+
+    def slopes(q: Natural) -> Slopes:
+        f_mean, f_var = moments(gp, posterior_of(q), rows)
+        return Slopes(rows.A, f_mean, *gaussian_slopes(y, f_mean, f_var, noise_var))
+
+    m, S = dense(natural_step(gp, q, slopes(q), *EXACT))
+    for _ in range(400):
+        q = natural_step(gp, q, slopes(q), *EXACT, narrow)
+    ours = dense(q)
+    np.testing.assert_allclose(ours[0], m, rtol=1e-5, atol=1e-6)
+    added, ours_added = (np.linalg.inv(cov) - np.eye(M) for cov in (S, ours[1]))
+    np.testing.assert_allclose(ours_added, added / narrow, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(dense(sparse.widened(q, narrow))[1], S, rtol=1e-6, atol=1e-8)
+
+
 def test_with_an_inducing_point_at_every_row_it_is_gp_regression(rng):
     """Mean and variance at new positions are those of the exact GP posterior."""
     gp = make_gp(rng, n_inducing=12, lengthscale=0.7)
@@ -409,6 +429,15 @@ def test_a_full_shared_step_is_everyones_own_step(n_own, rng):
     close(kl_u(q), kl_u(theirs), 1e-6)
     new = features(case.gp, jnp.asarray(rng.normal(size=(B, Q))))
     close(moments(case.gp, q, new), moments(case.gp, theirs, new), 1e-6)
+
+
+def test_shared_functions_are_narrow_as_everyones_own(rng):
+    """The S of a narrow step, and the m of a full one."""
+    case, at_prior = Regression(rng, 0), prior(P, M, FLOAT64)
+    slopes = case.slopes(posterior_of(at_prior))
+    narrow, wide = (posterior_of(natural_step(case.gp, at_prior, slopes, *EXACT, tau)) for tau in (0.3, 1.0))
+    ours = with_common(posterior_of(case.own), case.step(start(P)), case.scale, 0.3)
+    close(each_its_own(ours), each_its_own(narrow._replace(m=wide.m)), 1e-6)
 
 
 def test_shared_steps_forget_where_they_began(rng):

@@ -12,7 +12,9 @@ import pytest
 from jax.scipy.special import gammaln, ndtr
 from scipy import special, stats
 
+from plurigp.data import Column
 from plurigp.likelihoods.base import expected_log_prob, predictive_log_prob, predictive_mean
+from plurigp.likelihoods.gaussian import FLOOR
 from plurigp.likelihoods.rules import expect, expect_by_sampling, gauss_hermite
 
 N = 40  # cells per family
@@ -98,6 +100,36 @@ def test_gaussian_predictive_with_little_noise(families, rng):
     np.testing.assert_allclose(
         ours(predictive_log_prob, like, theta, y, mean, var), reference.predictive_log_prob(), rtol=1e-6
     )
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "lognormal"])
+@pytest.mark.parametrize("n_cells", [3, 20, 400])
+def test_a_new_cells_density_knows_how_well_the_noise_is_known(families, rng, kind, n_cells):
+    """Noise and q(f) both scaled by an inverse gamma with as many degrees of freedom as there are cells, integrated."""
+    like = families[kind].like
+    mean, var = moments(rng, 1, 2.0)
+    theta = {"log_sd": rng.uniform(-1, 1, N), "n_cells": np.full(N, float(n_cells))}
+    noise = FLOOR**2 + np.exp(2 * theta["log_sd"])
+    y = mean + rng.uniform(-15, 15, (N, 1))
+    share = np.exp(np.linspace(-12, 12, 40_001))  # of the variance, evenly spaced by its logarithm
+    weight = stats.invgamma(n_cells / 2, scale=n_cells / 2).logpdf(share) + np.log(share) + np.log(24 / 40_000)
+    total = (noise + var[:, 0])[:, None] * share
+    exact = special.logsumexp(stats.norm.logpdf(y, mean, np.sqrt(total)) + weight, axis=1)
+    if kind == "lognormal":
+        exact, y = exact - y[:, 0], np.exp(y)
+    np.testing.assert_allclose(ours(predictive_log_prob, like, theta, y, mean, var), exact, rtol=1e-6, atol=1e-6)
+
+
+def test_far_from_all_it_has_seen_a_cell_costs_what_students_t_says(families):
+    """And not the square of its distance: 233 sd away (a pixel blank in all images but one) costs 1,250, not 27,000."""
+    like = families["gaussian"].like
+    theta = {"log_sd": np.zeros(1), "n_cells": np.array([540.0])}
+    cell = (np.array([[233.0]]), np.zeros((1, 1)), np.full((1, 1), 1e-9))
+    sd = np.sqrt(1 + FLOOR**2)
+    np.testing.assert_allclose(
+        ours(predictive_log_prob, like, theta, *cell), stats.t.logpdf(233, 540, scale=sd), rtol=1e-7
+    )
+    assert like.start(np.zeros((7, 1)), Column("pixel", "gaussian")).theta["n_cells"] == 7
 
 
 def test_two_function_gaussian_forms(families, rng):

@@ -28,6 +28,16 @@ def test_float32_is_finite_and_close(function):
     np.testing.assert_allclose(jax.jit(getattr(ours, function))(x), exact, rtol=3e-6, atol=3e-6)
 
 
+def test_a_half_step_of_log_gamma():
+    """In float32 too, where the difference of two log Γ would lose all digits; SciPy's by log B(x, ½)."""
+    x = np.concatenate([np.logspace(-6, 9, 200), np.arange(1, 30) / 2])
+    exact = 0.5 * np.log(np.pi) - theirs.betaln(x, 0.5)
+    np.testing.assert_allclose(jax.jit(ours.log_gamma_step)(jnp.asarray(x)), exact, rtol=1e-9, atol=3e-9)
+    np.testing.assert_allclose(jax.jit(ours.log_gamma_step)(jnp.asarray(x, jnp.float32)), exact, rtol=2e-6, atol=2e-6)
+    slope = jax.jit(jax.vmap(jax.grad(ours.log_gamma_step)))(jnp.asarray(x))
+    np.testing.assert_allclose(slope, theirs.digamma(x + 0.5) - theirs.digamma(x), rtol=1e-6, atol=1e-8)
+
+
 def exact_between(low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """log ∫ φ from low to high by four hundred Gauss–Legendre points, relative to the largest density inside."""
     points, weights = np.polynomial.legendre.leggauss(400)

@@ -99,13 +99,14 @@ def posterior_of(natural: Natural) -> Posterior:
     return Posterior(m, pack_doubled(S), (R**2).sum((1, 2)), (-logdet).astype(dtype), whole=S)
 
 
-def with_common(own: Posterior, common: Common, scale: Float[Array, " C"]) -> Posterior:
-    """Append the functions that share a basis, by one eigendecomposition: m = U diag(shrink) Uᵀ s β targets."""
+def with_common(own: Posterior, common: Common, scale: Float[Array, " C"], narrow: Scalar | float = 1.0) -> Posterior:
+    """Append the functions that share a basis, by one eigendecomposition: S = U diag(shrink) Uᵀ, and m = S s β targets
+    with the S that `narrow` = 1 would give."""
     g, U = jnp.linalg.eigh(common.G.astype(jnp.float64))
-    precision = (scale**2 * common.beta).astype(jnp.float64)
-    shrink = 1 / (1 + precision[:, None] * jnp.maximum(g, 0))
+    precision = (scale**2 * common.beta).astype(jnp.float64)[:, None] * jnp.maximum(g, 0)
+    shrink = 1 / (1 + precision / narrow)
     lam = (scale * common.beta)[:, None] * common.targets
-    m = ((lam @ U) * shrink) @ U.T
+    m = ((lam @ U) / (1 + precision)) @ U.T
     parts = (m, shrink.sum(1), jnp.log(shrink).sum(1), U, shrink)
     m, trace, logdet, U, shrink = (part.astype(own.m.dtype) for part in parts)
     return Posterior(
@@ -175,22 +176,31 @@ class Slopes(NamedTuple):
     by_var: Float[Array, "P B"]
 
 
-def natural_step(gp: SparseGP, q: Natural, slopes: Slopes, step: Scalar, caution: Scalar) -> Natural:
+def natural_step(
+    gp: SparseGP, q: Natural, slopes: Slopes, step: Scalar, caution: Scalar, narrow: Scalar | float = 1.0
+) -> Natural:
     """One step of size ρ towards the optimum for these rows, for the functions that come first in `slopes`.
 
     Λ ← (1−ρ) Λ + ρ (I + Σ_n s² β_n A_n A_nᵀ),  λ ← (1−ρ) λ + ρ Σ_n s (g_n + β_n (a_n − b)) A_n,
     with g = ∂/∂a and β = −2 ∂/∂v. A negative β (likelihoods that are not log-concave) counts as zero,
     which keeps Λ ⪰ (1−ρ) Λ + ρ I positive definite by construction. `caution` κ raises β to κ|g|: no cell then asks
     for a step of more than 1/κ, which a Poisson or a log sd far from its place otherwise does; 0 is the exact update.
+    `narrow` τ divides β: the optimum of the bound with τ ½ (tr S − M − log det S) in kl_u, which leaves its m in place.
     """
     n, A = len(q.lam), slopes.A
     scale, bias = jnp.exp(gp.log_scale[:n, None]), gp.bias[:n, None]
     by_mean, by_var, f_mean = (part[:n] for part in (slopes.by_mean, slopes.by_var, slopes.f_mean))
-    beta = jnp.maximum(-2 * by_var, caution * jnp.abs(by_mean))
+    beta = jnp.maximum(-2 * by_var / narrow, caution * jnp.abs(by_mean))
     Lam = (beta * scale**2) @ pack_outer(A).T
     lam = ((by_mean + beta * (f_mean - bias)) * scale) @ A.T
     eye = packed_eye(len(A), A.dtype)
     return Natural((1 - step) * q.lam + step * lam, (1 - step) * q.Lam + step * (eye + Lam))
+
+
+def widened(q: Natural, narrow: Scalar | float) -> Natural:
+    """Λ as it would be with all of kl_u, from one that was learned with τ = `narrow`: I + τ (Λ − I)."""
+    eye = packed_eye(q.lam.shape[1], q.Lam.dtype)
+    return Natural(q.lam, eye + narrow * (np.asarray(q.Lam) - eye))
 
 
 def common_step(gp: SparseGP, q: Common, slopes: Slopes, weight: Float[Array, " B"], step: Scalar) -> Common:

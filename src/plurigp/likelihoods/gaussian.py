@@ -19,6 +19,7 @@ from plurigp.likelihoods.base import (
     two_functions,
 )
 from plurigp.likelihoods.rules import Rule, log_expect
+from plurigp.likelihoods.special import log_gamma_step
 
 LOG_2PI = float(np.log(2 * np.pi))
 FLOOR = 0.01  # smallest noise sd, in units of the column's own sd: a density must stay bounded
@@ -34,6 +35,28 @@ def log_normal(y: Scalar, mean: Scalar, var: Scalar) -> Scalar:
     return -0.5 * (LOG_2PI + jnp.log(var) + (y - mean) ** 2 / var)
 
 
+def log_student(y: Scalar, mean: Scalar, var: Scalar, df: Scalar) -> Scalar:
+    """The log density of Student's t; var is its squared scale."""
+    spread = df * var
+    return log_gamma_step(df / 2) - 0.5 * jnp.log(jnp.pi * spread) - (df + 1) / 2 * jnp.log1p((y - mean) ** 2 / spread)
+
+
+def log_predictive(theta: Theta, y: Scalar, mean: Scalar, var: Scalar) -> Scalar:
+    """The log density of a new cell, f ~ N(mean, var) integrated out, and the noise as well: n cells tell it no better
+    than a χ² with n degrees of freedom, so far from the mean the density falls as Student's t and not as a normal.
+
+    This is the predictive of a normal-inverse-gamma posterior, whose var grows and shrinks with the noise. A theta that
+    does not say how many cells it has seen is taken at its word.
+    """
+    total = noise_var(theta) + var
+    return log_student(y, mean, total, theta["n_cells"]) if "n_cells" in theta else log_normal(y, mean, total)
+
+
+def noise_start(y: Float[np.ndarray, " n"]) -> dict[str, float]:
+    """All of the column is noise; `n_cells`, which is not learned, is what tells it."""
+    return {"log_sd": 0.5 * np.log(max(float(np.var(y)), 1e-4)), "n_cells": float(len(y))}
+
+
 def _log_prob(theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Scalar:
     return log_normal(y[0], f[0], noise_var(theta))
 
@@ -47,7 +70,7 @@ def _expected(
 def _predictive(
     theta: Theta, y: Float[Array, " W"], mean: Float[Array, " H"], var: Float[Array, " H"], rule: Rule
 ) -> Scalar:
-    return log_normal(y[0], mean[0], noise_var(theta) + var[0])
+    return log_predictive(theta, y[0], mean[0], var[0])
 
 
 def noise_sd(theta: Theta) -> np.ndarray:
@@ -68,7 +91,7 @@ def _quantile(theta: Theta, y: Cells, f: Cells, level: Cells) -> np.ndarray:
 
 
 def _start(y: np.ndarray, column: Column) -> Start:
-    return Start(np.zeros(1), {"log_sd": 0.5 * np.log(max(float(np.var(y[:, 0])), 1e-4))})
+    return Start(np.zeros(1), noise_start(y[:, 0]))
 
 
 def _mean(theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Float[Array, " R"]:

@@ -8,7 +8,7 @@ from scipy.special import ndtri
 from plurigp.arrays import Array, Scalar
 from plurigp.data import Column
 from plurigp.likelihoods.base import Cells, Likelihood, Start, Theta, bounded_exp, first, one_function, safe_exp
-from plurigp.likelihoods.gaussian import gaussian, log_normal, noise_sd, noise_var
+from plurigp.likelihoods.gaussian import gaussian, log_normal, log_predictive, noise_sd, noise_start, noise_var
 from plurigp.likelihoods.rules import Rule
 
 
@@ -27,7 +27,7 @@ def _predictive(
     theta: Theta, y: Float[Array, " W"], mean: Float[Array, " H"], var: Float[Array, " H"], rule: Rule
 ) -> Scalar:
     log_y = jnp.log(y[0])
-    return log_normal(log_y, mean[0], noise_var(theta) + var[0]) - log_y
+    return log_predictive(theta, log_y, mean[0], var[0]) - log_y
 
 
 def _mean(theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Float[Array, " R"]:
@@ -56,7 +56,7 @@ def _quantile(theta: Theta, y: Cells, f: Cells, level: Cells) -> np.ndarray:
 
 def _start(y: np.ndarray, column: Column) -> Start:
     log_y = np.log(y[:, 0])
-    return Start(np.array([log_y.mean()]), {"log_sd": 0.5 * np.log(max(float(log_y.var()), 1e-4))})
+    return Start(np.array([log_y.mean()]), noise_start(log_y))
 
 
 def _features(y: Float[Array, " W"], width: int) -> Float[Array, " E"]:

@@ -8,18 +8,14 @@ from scipy.special import stdtrit
 from plurigp.arrays import Array, Scalar
 from plurigp.data import Column
 from plurigp.likelihoods.base import Cells, Likelihood, Start, Theta, first, one_function
-from plurigp.likelihoods.gaussian import FLOOR
+from plurigp.likelihoods.gaussian import FLOOR, log_student
 from plurigp.likelihoods.rules import even
-from plurigp.likelihoods.special import log_gamma
-
-HALF_LOG_PI = 0.5 * float(np.log(np.pi))
 
 
 def _log_prob(theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Scalar:
     df = 1 + jnp.exp(theta["log_df"])
     var = FLOOR**2 + jnp.exp(2 * theta["log_scale"])
-    constant = log_gamma((df + 1) / 2) - log_gamma(df / 2) - HALF_LOG_PI - 0.5 * jnp.log(df * var)
-    return constant - (df + 1) / 2 * jnp.log1p((y[0] - f[0]) ** 2 / (df * var))
+    return log_student(y[0], f[0], var, df)
 
 
 def _mean(theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Float[Array, " R"]:
