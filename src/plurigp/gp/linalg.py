@@ -22,33 +22,27 @@ class Whitening(NamedTuple):
     jitter: Scalar
 
 
+@jax.custom_vjp
 def whitening(K: Float[Array, "M M"]) -> Whitening:
     """The inverse of Cholesky's factor of K + jitter·mean(diag K)·I, the jitter raised tenfold until it is finite."""
-    jitter = jax.lax.stop_gradient(_enough_jitter(K))
-    return Whitening(_inverse_factor(K + jitter * jnp.mean(jnp.diagonal(K)) * jnp.eye(len(K), dtype=K.dtype)), jitter)
-
-
-def _enough_jitter(K: Float[Array, "M M"]) -> Scalar:
-    still = jax.lax.stop_gradient(K)
-    eye = jnp.eye(len(K), dtype=K.dtype) * jnp.mean(jnp.diagonal(still))
-
-    def fails(jitter: Scalar) -> Array:
-        bad = ~jnp.isfinite(jnp.linalg.cholesky(still + jitter * eye)).all()
-        return bad & (jitter < JITTER_LIMIT)
-
-    return jax.lax.while_loop(fails, lambda jitter: 10 * jitter, jnp.asarray(JITTER, K.dtype))
-
-
-@jax.custom_vjp
-def _inverse_factor(K: Float[Array, "M M"]) -> Float[Array, "M M"]:
-    L = jax.lax.linalg.cholesky(jnp.asarray(K), symmetrize_input=False)
     eye = jnp.eye(len(K), dtype=K.dtype)
-    return jax.lax.linalg.triangular_solve(L, eye, left_side=True, lower=True)
+    unit = jnp.mean(jnp.diagonal(K)) * eye
+
+    def factor(jitter: Scalar) -> Float[Array, "M M"]:
+        return jax.lax.linalg.cholesky(jnp.asarray(K + jitter * unit), symmetrize_input=False)
+
+    def fails(tried: tuple[Scalar, Array]) -> Array:
+        jitter, L = tried
+        return ~jnp.isfinite(L).all() & (jitter < JITTER_LIMIT)
+
+    first = jnp.asarray(JITTER, K.dtype)
+    jitter, L = jax.lax.while_loop(fails, lambda tried: (10 * tried[0], factor(10 * tried[0])), (first, factor(first)))
+    return Whitening(jax.lax.linalg.triangular_solve(L, eye, left_side=True, lower=True), jitter)
 
 
-def _inverse_factor_forward(K: Float[Array, "M M"]) -> tuple[Float[Array, "M M"], Float[Array, "M M"]]:
-    W = _inverse_factor(K)
-    return W, W
+def _whitening_forward(K: Float[Array, "M M"]) -> tuple[Whitening, Whitening]:
+    found = whitening(K)
+    return found, found
 
 
 def _lower_and_half(m: int, dtype: Any) -> np.ndarray:
@@ -56,13 +50,16 @@ def _lower_and_half(m: int, dtype: Any) -> np.ndarray:
     return (np.tril(np.ones((m, m))) - np.eye(m) / 2).astype(dtype)
 
 
-def _inverse_factor_backward(W: Float[Array, "M M"], slope: Float[Array, "M M"]) -> tuple[Any]:
-    """From dW = −Φ(W dK Wᵀ) W: products alone, where Cholesky's own slope is a chain of triangular solves."""
-    by_K = -W.T @ (_lower_and_half(len(W), W.dtype) * (slope @ W.T)) @ W
-    return ((by_K + by_K.T) / 2,)
+def _whitening_backward(found: Whitening, slopes: Whitening) -> tuple[Any]:
+    """From dW = −Φ(W dK Wᵀ) W: products alone, where Cholesky's own slope is a chain of triangular solves. The jitter
+    counts as a constant share of the mean diagonal."""
+    W, m = found.W, len(found.W)
+    by_K = -W.T @ (_lower_and_half(m, W.dtype) * (slopes.W @ W.T)) @ W
+    by_unit = found.jitter * jnp.trace(by_K) / m
+    return ((by_K + by_K.T) / 2 + by_unit * jnp.eye(m, dtype=W.dtype),)
 
 
-_inverse_factor.defvjp(_inverse_factor_forward, _inverse_factor_backward)
+whitening.defvjp(_whitening_forward, _whitening_backward)
 
 
 class Root(NamedTuple):
