@@ -99,7 +99,8 @@ def _grid_log_probs(predictor: predict.Predictor, table: Table) -> np.ndarray:
         y = table.values[:, d, None]
         if kind == "gaussian":
             theta = predictor.model.thetas[[b.likelihood.kind for b in predictor.layout.blocks].index("gaussian")]
-            out[:, d] = stats.norm.logpdf(y, mean, np.sqrt(var + FLOOR**2 + np.exp(2 * theta["log_sd"])))
+            scale = np.sqrt(var + FLOOR**2 + np.exp(2 * theta["log_sd"]))
+            out[:, d] = stats.t.logpdf(y, theta["n_cells"], mean, scale)
             continue
         f = mean + np.sqrt(var) * nodes[:, None]  # [J grid]
         if kind == "bernoulli":

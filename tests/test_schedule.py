@@ -68,11 +68,11 @@ def test_adam_warms_up_while_natural_steps_are_cautious():
     schedule = Schedule(learning_rate=0.02, natural_rate=0.4)
     warming = [rates_of(schedule, n, 1.0, np.dtype("float32")) for n in range(2 * WARM)]
     learning, natural, caution = (np.array([float(r[i]) for r in warming]) for i in range(3))
-    warm, haste = np.minimum(np.arange(2 * WARM) / WARM, 1), 1 + 0.5 ** (np.arange(2 * WARM) / HASTE)
+    warm, haste = np.minimum(np.arange(2 * WARM) / WARM, 1), (1 + 0.5 ** (np.arange(2 * WARM) / HASTE)) / 2
     np.testing.assert_allclose(learning, 0.02 * warm * haste, rtol=1e-6)
     np.testing.assert_allclose(natural, 0.4, rtol=1e-6)
     np.testing.assert_allclose(caution, 1 - warm, atol=1e-6)
-    assert float(rates_of(schedule, 20 * HASTE, 1.0, np.dtype("float32")).learning) == pytest.approx(0.02, rel=1e-5)
+    assert float(rates_of(schedule, 20 * HASTE, 1.0, np.dtype("float32")).learning) == pytest.approx(0.01, rel=1e-5)
 
 
 def test_a_long_table_is_passed_over_less_often():

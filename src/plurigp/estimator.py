@@ -68,7 +68,8 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     n_quadrature : points J for all families, a dict by kind, or None for each family's own.
     expectation : "quadrature" or "sampling" (the paper's ablation).
     kl_weight : η; 1 is the bound, more centres the embedding.
-    batch_size, max_epochs, learning_rate : the training run; at most 600 epochs, or 12,000 steps, if None.
+    batch_size, max_epochs, learning_rate : the training run; at most 600 epochs, or 12,000 steps, if None; the rate
+        falls to half of itself as training goes on.
     tol : nats per observed cell that ten epochs must gain for training to go on.
     n_init : restarts; the best bound is kept.
     optimizer : "natural" (natural gradients for q(v), Adam for the rest) or "adam" (Adam on everything).
@@ -97,7 +98,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         max_epochs: int | None = None,
         tol: float = 3e-4,
         n_init: int = 1,
-        learning_rate: float = 0.01,
+        learning_rate: float = 0.02,
         optimizer: str = "natural",
         start: str = "informed",
         dtype: str = "float32",

@@ -8,7 +8,7 @@ import numpy as np
 from plurigp.arrays import Scalar
 
 WARM = 5  # epochs over which Adam's rate rises from zero: q(v) settles first, so that the start is not thrown away
-HASTE = 100  # epochs in which Adam's rate, twice what it will be, loses half of its excess
+HASTE = 100  # epochs in which Adam's rate comes half as near to the half of it where it ends
 WINDOW = 10  # epochs over which the bound is smoothed, at least, before a plateau is looked for
 WINDOW_SHARE = 0.25  # of all epochs so far, if that is more
 COOLING = 0.2  # share of the epochs spent letting both step sizes fall to COOLED of their value
@@ -26,7 +26,7 @@ class Schedule:
 
     max_epochs: int = 600
     batch_size: int = 500
-    learning_rate: float = 0.01
+    learning_rate: float = 0.02
     natural_rate: float = 0.3
     tol: float = 3e-4
     optimizer: str = "natural"
@@ -61,7 +61,7 @@ class Rates(NamedTuple):
 
 def rates_of(schedule: Schedule, n_done: int, factor: float, dtype: Any) -> Rates:
     """For the coming epoch. Adam warms up while natural steps are cautious; after WARM epochs it is at its fastest."""
-    warm, haste = min(n_done / WARM, 1.0), 1 + 0.5 ** (n_done / HASTE)
+    warm, haste = min(n_done / WARM, 1.0), 0.5 + 0.5 ** (1 + n_done / HASTE)
     parts = (
         schedule.learning_rate * factor * warm * haste,
         schedule.natural_rate * factor,
