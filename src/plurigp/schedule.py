@@ -8,7 +8,7 @@ import numpy as np
 from plurigp.arrays import Scalar
 
 WARM = 5  # epochs over which Adam's rate rises from zero: q(v) settles first, so that the start is not thrown away
-HASTE = 100  # epochs in which Adam's rate comes half as near to the half of it where it ends
+HASTE = 100  # epochs in which Adam's rate covers half of its way down; it ends at half of where it began
 WINDOW = 10  # epochs over which the bound is smoothed, at least, before a plateau is looked for
 WINDOW_SHARE = 0.25  # of all epochs so far, if that is more
 COOLING = 0.2  # share of the epochs spent letting both step sizes fall to COOLED of their value
