@@ -227,7 +227,7 @@ def run_epoch(
 
 
 def _average(steps: list[Any]) -> Any:
-    return jax.tree.map(lambda *leaves: np.mean(leaves, axis=0), *jax.device_get(steps))
+    return jax.tree.map(lambda *leaves: sum(np.asarray(leaf, float) for leaf in leaves) / len(leaves), *steps)
 
 
 def train(

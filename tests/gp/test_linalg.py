@@ -179,7 +179,8 @@ def test_whitening_of_equal_points_is_finite_with_finite_slopes():
     assert W.dtype == jnp.float32
     assert np.isfinite(W).all()
     assert JITTER * 0.99 <= float(jitter) <= JITTER_LIMIT * 1.01
-    assert np.isfinite(jax.jit(jax.grad(lambda K: whitening(K).W.sum()))(K)).all()
+    seen = lambda K: linalg.whitened(K, K[:, :3], jnp.ones(3, K.dtype), K.dtype)  # noqa: E731
+    assert np.isfinite(jax.jit(jax.grad(lambda K: seen(K).A.sum() + seen(K).rest.sum()))(K)).all()
 
 
 def test_whitening_of_a_hopeless_matrix_gives_up_at_the_limit():
@@ -188,22 +189,52 @@ def test_whitening_of_a_hopeless_matrix_gives_up_at_the_limit():
     assert JITTER_LIMIT <= float(jitter) <= 11 * JITTER_LIMIT
 
 
-def test_whitening_slopes_are_those_of_numpys_formula(rng):
-    """log det K by W: ∂/∂K = K⁻¹ (with the jitter in)."""
-    K = jnp.asarray(precisions(rng, 1, 5)[0])
-    slope = jax.jit(jax.grad(lambda K: -2 * jnp.log(jnp.diagonal(whitening(K).W)).sum()))(K)
-    inverse = np.linalg.inv(with_jitter(np.asarray(K)))
-    expected = inverse + JITTER / 5 * np.trace(inverse) * np.eye(5)
-    np.testing.assert_allclose((slope + slope.T) / 2, expected, rtol=1e-8, atol=1e-12)
-
-
 @pytest.mark.parametrize("M", SIZES)
-def test_whitening_slopes_by_finite_differences(M, rng):
-    """Of any sum over W, along a symmetric direction, by central differences of NumPy's."""
-    K, along, weight = precisions(rng, 1, M)[0], symmetric(rng, 1, M)[0], np.tril(rng.normal(size=(M, M)))
-    slope = jax.jit(jax.grad(lambda K: (weight * whitening(K).W).sum()))(jnp.asarray(K))
-    up, down = (float((weight * plain_whitening(K + sign * 1e-6 * along)).sum()) for sign in (1, -1))
-    assert float((slope * along).sum()) == pytest.approx((up - down) / 2e-6, rel=1e-6, abs=1e-8)
+def test_whitened_is_numpys_and_so_are_its_slopes(M, rng):
+    """A, what it leaves, and the slopes by all three arguments: along a symmetric direction, by central differences."""
+    K, along = precisions(rng, 1, M)[0], symmetric(rng, 1, M)[0]
+    across, sideways, own, up = rng.normal(size=(M, 6)), rng.normal(size=(M, 6)), rng.uniform(20, 30, 6), np.ones(6)
+    weight, rest_weight = rng.normal(size=(M, 6)), rng.normal(size=6)
+
+    def plain(step: float) -> tuple[np.ndarray, np.ndarray]:
+        A = plain_whitening(K + step * along) @ (across + step * sideways)
+        return A, own + step * up - (A**2).sum(0)
+
+    def total(A, rest):
+        return (weight * A).sum() + (rest_weight * rest).sum()
+
+    args = [jnp.asarray(part) for part in (K, across, own)]
+    found = jax.jit(linalg.whitened, static_argnums=3)(*args, np.dtype(float))
+    for ours, numpys in zip(found[:2], plain(0.0), strict=True):
+        np.testing.assert_allclose(ours, numpys, rtol=1e-7, atol=1e-9)
+    assert (np.asarray(found.rest) > 0).all()
+    slopes = jax.jit(jax.grad(lambda *args: total(*linalg.whitened(*args, np.dtype(float))[:2]), (0, 1, 2)))(*args)
+    ours = sum(float((slope * way).sum()) for slope, way in zip(slopes, (along, sideways, up), strict=True))
+    exact = (total(*plain(1e-6)) - total(*plain(-1e-6))) / 2e-6
+    assert ours == pytest.approx(exact, rel=1e-6, abs=1e-7)
+
+
+def test_whitened_leaves_nothing_negative_and_no_slope_there(rng):
+    K, across = precisions(rng, 1, 4)[0], rng.normal(size=(4, 3))
+    rest = lambda own: linalg.whitened(jnp.asarray(K), jnp.asarray(across), own, np.dtype(float)).rest  # noqa: E731
+    nothing = jnp.zeros(3)
+    np.testing.assert_array_equal(jax.jit(rest)(nothing), 0)
+    np.testing.assert_array_equal(jax.jit(jax.grad(lambda own: rest(own).sum()))(nothing), 0)
+
+
+def test_whitened_in_float32_has_the_slopes_of_float64(rng):
+    """Wide matrices in, float32 out: the slopes of a kernel matrix that is nearly singular, as those of close Z are."""
+    Z, x = rng.normal(size=(20, 2)), rng.normal(size=(40, 2))
+    kernel = lambda a, b: np.exp(-((a[:, None] - b[None]) ** 2).sum(2) / 8)  # noqa: E731
+    args, weight = (jnp.asarray(kernel(Z, Z)), jnp.asarray(kernel(Z, x)), jnp.ones(40)), rng.normal(size=(20, 40))
+
+    def slopes(dtype):
+        total = lambda *args: (weight * linalg.whitened(*args, np.dtype(dtype)).A).sum()  # noqa: E731
+        return jax.jit(jax.grad(total, (0, 1)))(*args)
+
+    for narrow, wide in zip(slopes(np.float32), slopes(float), strict=True):
+        assert narrow.dtype == jnp.float64
+        assert np.linalg.norm(narrow - wide) < 1e-4 * np.linalg.norm(wide)
 
 
 def test_unpack_doubled_undoes_pack_doubled(rng):
@@ -211,10 +242,11 @@ def test_unpack_doubled_undoes_pack_doubled(rng):
     np.testing.assert_allclose(linalg.unpack_doubled(pack_doubled(S), 5), S, rtol=1e-6)
 
 
-def test_inverse_factors_and_their_slope(rng):
+@pytest.mark.parametrize("Q", [1, 2, 5, 7, 8, 10])
+def test_inverse_factors_and_their_slope(Q, rng):
     """Along a symmetric direction, by central differences of NumPy's."""
-    half, along, weight = rng.normal(size=(4, 5, 9)), rng.normal(size=(4, 5, 5)), rng.normal(size=(4, 5, 5))
-    A, along = half @ half.transpose(0, 2, 1) + np.eye(5), along + along.transpose(0, 2, 1)
+    half, along, weight = (rng.normal(size=(4, Q, n)) for n in (2 * Q, Q, Q))
+    A, along = half @ half.transpose(0, 2, 1) + np.eye(Q), along + along.transpose(0, 2, 1)
 
     def plain(step: float) -> np.ndarray:
         return np.linalg.inv(np.linalg.cholesky(A + step * along))

@@ -28,6 +28,16 @@ def test_float32_is_finite_and_close(function):
     np.testing.assert_allclose(jax.jit(getattr(ours, function))(x), exact, rtol=3e-6, atol=3e-6)
 
 
+@pytest.mark.parametrize(("dtype", "within"), [(np.float64, 1e-14), (np.float32, 3e-7)])
+def test_softplus_and_its_slope_are_scipys(dtype, within):
+    """To a few roundings relative to itself: also where it is e^x, far below zero."""
+    x = np.concatenate([np.linspace(-80, 80, 4001), np.linspace(-1, 1, 401)]).astype(dtype)
+    value, slope = jax.jit(jax.vmap(jax.value_and_grad(ours.softplus)))(jnp.asarray(x))
+    assert value.dtype == slope.dtype == dtype
+    np.testing.assert_allclose(value, np.logaddexp(x.astype(float), 0), rtol=within)
+    np.testing.assert_allclose(slope, theirs.expit(x.astype(float)), rtol=within)
+
+
 def test_a_half_step_of_log_gamma():
     """In float32 too, where the difference of two log Γ would lose all digits; SciPy's by log B(x, ½)."""
     x = np.concatenate([np.logspace(-6, 9, 200), np.arange(1, 30) / 2])

@@ -1,6 +1,6 @@
 """The only jitter, the only Cholesky, and the packing of symmetric matrices for the big product."""
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -22,7 +22,6 @@ class Whitening(NamedTuple):
     jitter: Scalar
 
 
-@jax.custom_vjp
 def whitening(K: Float[Array, "M M"]) -> Whitening:
     """The inverse of Cholesky's factor of K + jitter·mean(diag K)·I, the jitter raised tenfold until it is finite."""
     eye = jnp.eye(len(K), dtype=K.dtype)
@@ -40,9 +39,34 @@ def whitening(K: Float[Array, "M M"]) -> Whitening:
     return Whitening(jax.lax.linalg.triangular_solve(L, eye, left_side=True, lower=True), jitter)
 
 
-def _whitening_forward(K: Float[Array, "M M"]) -> tuple[Whitening, Whitening]:
+class Features(NamedTuple):
+    """Rows seen by the inducing points: A = W k(Z, x), the variance they leave, k(x, x) − Σ_m A², and the jitter."""
+
+    A: Float[Array, "M B"]
+    rest: Float[Array, " B"]
+    jitter: Scalar
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(3,))
+def whitened(K: Float[Array, "M M"], across: Float[Array, "M B"], own: Float[Array, " B"], dtype: Any) -> Features:
+    """From k(Z, Z), k(Z, x) and k(x, x) in their own precision; what comes back, and slopes on the way, in `dtype`."""
+    return _whitened_forward(K, across, own, dtype)[0]
+
+
+class _Kept(NamedTuple):
+    whitening: Whitening
+    A: Float[Array, "M B"]
+    rest: Float[Array, " B"]
+
+
+def _whitened_forward(
+    K: Float[Array, "M M"], across: Float[Array, "M B"], own: Float[Array, " B"], dtype: Any
+) -> tuple[Features, _Kept]:
     found = whitening(K)
-    return found, found
+    A = found.W @ across
+    rest = jnp.maximum(own - (A**2).sum(0), 0)
+    features = Features(*(part.astype(dtype) for part in (A, rest, found.jitter)))
+    return features, _Kept(found, features.A, features.rest)
 
 
 def _lower_and_half(m: int, dtype: Any) -> np.ndarray:
@@ -50,16 +74,21 @@ def _lower_and_half(m: int, dtype: Any) -> np.ndarray:
     return (np.tril(np.ones((m, m))) - np.eye(m) / 2).astype(dtype)
 
 
-def _whitening_backward(found: Whitening, slopes: Whitening) -> tuple[Any]:
-    """From dW = −Φ(W dK Wᵀ) W: products alone, where Cholesky's own slope is a chain of triangular solves. The jitter
-    counts as a constant share of the mean diagonal."""
-    W, m = found.W, len(found.W)
-    by_K = -W.T @ (_lower_and_half(m, W.dtype) * (slopes.W @ W.T)) @ W
-    by_unit = found.jitter * jnp.trace(by_K) / m
-    return ((by_K + by_K.T) / 2 + by_unit * jnp.eye(m, dtype=W.dtype),)
+def _whitened_backward(dtype: Any, kept: _Kept, slopes: Features) -> tuple[Any, Any, Any]:
+    """From dW = −Φ(W dK Wᵀ) W: products alone, where Cholesky's own slope is a chain of triangular solves. What W meets
+    on its left, slope · Aᵀ, is a plain sum over rows that `dtype` can hold. The jitter counts as a constant share of
+    the mean diagonal."""
+    (W, jitter), A, rest = kept
+    m = len(W)
+    by_own = jnp.where(rest > 0, slopes.rest, 0)
+    by_A = slopes.A - 2 * by_own * A
+    by_K = -W.T @ (_lower_and_half(m, dtype) * (by_A @ A.T)).astype(W.dtype) @ W
+    by_unit = jitter * jnp.trace(by_K) / m
+    by_K = (by_K + by_K.T) / 2 + by_unit * jnp.eye(m, dtype=W.dtype)
+    return by_K, W.T @ by_A.astype(W.dtype), by_own.astype(W.dtype)
 
 
-whitening.defvjp(_whitening_forward, _whitening_backward)
+whitened.defvjp(_whitened_forward, _whitened_backward)
 
 
 class Root(NamedTuple):
@@ -120,8 +149,19 @@ def _inverse_factors_backward(W: Float[Array, "B Q Q"], slope: Float[Array, "B Q
     products of all three: XLA's small products with a transposed factor take twice as long."""
     kept = _lower_and_half(W.shape[1], W.dtype)
     T = jax.lax.optimization_barrier(W.swapaxes(1, 2))
-    middle = jax.lax.optimization_barrier(kept * (slope @ T))
-    return (jnp.moveaxis(-T @ (middle @ W), 0, -1),)
+    middle = jax.lax.optimization_barrier(kept * _small_products(slope, T))
+    return (jnp.moveaxis(-_small_products(T, _small_products(middle, W)), 0, -1),)
+
+
+SMALL = 8  # matrices of fewer rows are multiplied term by term: XLA's batched product takes ten times as long on them
+
+
+def _small_products(A: Float[Array, "B Q Q"], C: Float[Array, "B Q Q"]) -> Float[Array, "B Q Q"]:
+    """A C for every row."""
+    Q = A.shape[1]
+    if Q >= SMALL:
+        return A @ C
+    return jax.lax.optimization_barrier(sum(A[:, :, k, None] * C[:, k, None, :] for k in range(Q)))
 
 
 inverse_factors.defvjp(_inverse_factors_forward, _inverse_factors_backward)

@@ -9,7 +9,7 @@ from jaxtyping import Float
 
 from plurigp.arrays import Array, Scalar
 from plurigp.gp.kernels import Kernel, diagonal, gram
-from plurigp.gp.linalg import inverse_root, pack_doubled, pack_outer, packed_eye, unpack, whitening
+from plurigp.gp.linalg import Features, inverse_root, pack_doubled, pack_outer, packed_eye, unpack, whitened
 
 
 class SparseGP(eqx.Module):
@@ -58,14 +58,6 @@ class Posterior(NamedTuple):
     logdet: Float[Array, " P"]
     common: CommonPosterior | None = None
     whole: Float[Array, "O M M"] | None = None  # S again, as it is; in training only
-
-
-class Features(NamedTuple):
-    """A row seen by the inducing points: A = Lz⁻¹ k(Z, x), and the variance they leave, k(x,x) − Σ_m A²."""
-
-    A: Float[Array, "M B"]
-    rest: Float[Array, " B"]
-    jitter: Scalar
 
 
 def prior(n_functions: int, n_inducing: int, dtype: Any) -> Natural:
@@ -144,10 +136,8 @@ def features(gp: SparseGP, x: Float[Array, "B Q"]) -> Features:
         replace_fn=lambda leaf: leaf.astype(jnp.float64),
     )
     X = x.astype(jnp.float64)
-    W, jitter = whitening(gram(wide.kernel, wide.Z, wide.Z))
-    A = W @ gram(wide.kernel, wide.Z, X)
-    rest = jnp.maximum(diagonal(wide.kernel, X) - (A**2).sum(0), 0)
-    return Features(A.astype(x.dtype), rest.astype(x.dtype), jitter.astype(x.dtype))
+    k, Z = wide.kernel, wide.Z
+    return whitened(gram(k, Z, Z), gram(k, Z, X), diagonal(k, X), x.dtype)
 
 
 def moments(gp: SparseGP, q: Posterior, seen_by_Z: Features) -> tuple[Float[Array, "P B"], Float[Array, "P B"]]:

@@ -10,7 +10,8 @@ from jaxtyping import Float
 
 from plurigp.arrays import Array, Scalar
 from plurigp.data import Column
-from plurigp.likelihoods.rules import Rule, expect, expect_with_slopes, gauss_hermite, is_short, log_expect
+from plurigp.likelihoods.rules import Rule, expect, expect_with_slopes, gauss_hermite, log_expect
+from plurigp.likelihoods.special import softplus
 
 Theta = Mapping[str, Any]  # one column's own parameters, unconstrained; "n_levels" (not learned) rides along
 
@@ -84,8 +85,6 @@ def expected_log_prob(
     """E[log p(y|f)] for f ~ N(mean, var): the closed form where there is one, quadrature otherwise."""
     if likelihood.expected_log_prob is not None:
         return likelihood.expected_log_prob(theta, y, mean, var, rule)
-    if is_short(rule, len(mean)):
-        return expect(lambda f: likelihood.log_prob(theta, y, f), mean, var, rule)
     learned = {name: value for name, value in theta.items() if jnp.issubdtype(jnp.result_type(value), jnp.floating)}
     facts = {name: value for name, value in theta.items() if name not in learned}
 
@@ -133,9 +132,13 @@ def nearest_whole(expected: Float[Array, " R"]) -> Scalar:
     return jnp.round(expected[0])
 
 
-def softplus(f: Scalar) -> Scalar:
-    """log(1 + e^f) without overflow."""
-    return jnp.logaddexp(f, 0)
+def _softplus_of_first(theta: Theta, data: Any, f: Float[Array, " H"]) -> Scalar:
+    return softplus(f[0])
+
+
+def expected_softplus(mean: Float[Array, " H"], var: Float[Array, " H"], rule: Rule) -> Scalar:
+    """E[log(1 + e^f)]."""
+    return expect_with_slopes(_softplus_of_first, rule, {}, None, mean, var)
 
 
 HIGHEST = 30.0  # of an exponent

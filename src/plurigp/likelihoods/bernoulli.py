@@ -9,9 +9,9 @@ from scipy.stats import binom
 
 from plurigp.arrays import Array, Scalar
 from plurigp.data import Column
-from plurigp.likelihoods.base import Cells, Likelihood, Start, Theta, nearest_whole, one_function, softplus
-from plurigp.likelihoods.rules import Rule, expect
-from plurigp.likelihoods.special import log_gamma
+from plurigp.likelihoods.base import Cells, Likelihood, Start, Theta, expected_softplus, nearest_whole, one_function
+from plurigp.likelihoods.rules import Rule
+from plurigp.likelihoods.special import log_gamma, softplus
 
 
 def _logit(share: float) -> float:
@@ -55,20 +55,16 @@ def _binomial_log_prob(theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"
     return _log_choose(y) + y[0] * f[0] - y[1] * softplus(f[0])
 
 
-def _expected_softplus(mean: Float[Array, " H"], var: Float[Array, " H"], rule: Rule) -> Scalar:
-    return expect(lambda f: softplus(f[0]), mean, var, rule)
-
-
 def _expected(
     theta: Theta, y: Float[Array, " W"], mean: Float[Array, " H"], var: Float[Array, " H"], rule: Rule
 ) -> Scalar:
-    return y[0] * mean[0] - _expected_softplus(mean, var, rule)
+    return y[0] * mean[0] - expected_softplus(mean, var, rule)
 
 
 def _binomial_expected(
     theta: Theta, y: Float[Array, " W"], mean: Float[Array, " H"], var: Float[Array, " H"], rule: Rule
 ) -> Scalar:
-    return _log_choose(y) + y[0] * mean[0] - y[1] * _expected_softplus(mean, var, rule)
+    return _log_choose(y) + y[0] * mean[0] - y[1] * expected_softplus(mean, var, rule)
 
 
 def _successes(theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Float[Array, " R"]:

@@ -20,7 +20,7 @@ from plurigp.likelihoods.bounded import (
     truncated_quantile,
 )
 from plurigp.likelihoods.gaussian import log_normal, noise_sd, noise_var
-from plurigp.likelihoods.rules import Rule, even, expect
+from plurigp.likelihoods.rules import Rule, even, expect_with_slopes
 from plurigp.likelihoods.special import HALF_LOG_2PI, log_between
 
 
@@ -35,6 +35,11 @@ def _log_prob(theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Sca
     return _given(y, f[0], noise_var(theta))
 
 
+def _log_mass(sd: Scalar, bounds: tuple[Scalar, Scalar], f: Float[Array, " H"]) -> Scalar:
+    low, high = bounds
+    return log_between((low - f[0]) / sd, (high - f[0]) / sd)
+
+
 def _expected(
     theta: Theta, y: Float[Array, " W"], mean: Float[Array, " H"], var: Float[Array, " H"], rule: Rule
 ) -> Scalar:
@@ -42,7 +47,7 @@ def _expected(
     cell, noise = bounds_of(y), noise_var(theta)
     sd = jnp.sqrt(noise)
     value = log_normal(cell.value, mean[0], noise) - 0.5 * var[0] / noise - y[2]
-    mass = expect(lambda f: log_between((cell.low - f[0]) / sd, (cell.high - f[0]) / sd), mean, var, rule)
+    mass = expect_with_slopes(_log_mass, rule, sd, (cell.low, cell.high), mean, var)
     return jnp.where(cell.exact, value, mass)
 
 

@@ -17,7 +17,7 @@ from plurigp.data import Column
 from plurigp.likelihoods.base import Cells, Likelihood, Start, Theta, bounded_exp, first, one_function, safe_exp
 from plurigp.likelihoods.bounded import OPEN, bounds_of, features_of_bounds, log_bounds, mean_within
 from plurigp.likelihoods.censored import censored_lognormal
-from plurigp.likelihoods.rules import Rule, even, expect
+from plurigp.likelihoods.rules import Rule, even, expect_with_slopes
 from plurigp.likelihoods.special import digamma, log_gamma
 
 NATS = 36.0  # what lies so many nats below the top is left out
@@ -120,8 +120,11 @@ def _expected(
     logs = log_bounds(y)
     cell = bounds_of(logs)
     value = _density(theta, cell.value, mean[0], safe_exp(-mean[0] + var[0] / 2)) - logs[2]
-    excess = expect(lambda f: _log_excess(theta["log_shape"], cell.low, cell.high, f[0]), mean, var, rule)
-    return jnp.where(cell.exact, value, excess - _hazard(theta["log_shape"], cell.low, mean[0] - var[0] / 2))
+    log_k = theta["log_shape"]
+    excess = expect_with_slopes(
+        lambda log_k, bounds, f: _log_excess(log_k, *bounds, f[0]), rule, log_k, (cell.low, cell.high), mean, var
+    )
+    return jnp.where(cell.exact, value, excess - _hazard(log_k, cell.low, mean[0] - var[0] / 2))
 
 
 def _log_mean(theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Scalar:

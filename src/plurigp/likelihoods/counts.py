@@ -16,13 +16,13 @@ from plurigp.likelihoods.base import (
     Start,
     Theta,
     bounded_exp,
+    expected_softplus,
     nearest_whole,
     one_function,
     safe_exp,
-    softplus,
 )
-from plurigp.likelihoods.rules import Rule, even, expect
-from plurigp.likelihoods.special import log_gamma
+from plurigp.likelihoods.rules import Rule, even, expect_with_slopes
+from plurigp.likelihoods.special import log_gamma, softplus
 
 
 def _features(y: Float[Array, " W"], width: int) -> Float[Array, " E"]:
@@ -47,8 +47,7 @@ def _nb_expected(
 ) -> Scalar:
     """Only E[softplus(f − log r)] is left to the rule."""
     u = mean - theta["log_r"]
-    rest = expect(lambda u: softplus(u[0]), u, var, rule)
-    return _nb_constant(theta, y[0]) + y[0] * u[0] - (y[0] + jnp.exp(theta["log_r"])) * rest
+    return _nb_constant(theta, y[0]) + y[0] * u[0] - (y[0] + jnp.exp(theta["log_r"])) * expected_softplus(u, var, rule)
 
 
 def _nb_mean(theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Float[Array, " R"]:
@@ -118,7 +117,8 @@ def _zip_expected(
     theta: Theta, y: Float[Array, " W"], mean: Float[Array, " H"], var: Float[Array, " H"], rule: Rule
 ) -> Scalar:
     """Closed form above zero, the rule at zero."""
-    zero = expect(lambda f: _zip_zero(theta, f[0]), mean, var, rule)
+    learned = {"logit_zero": theta["logit_zero"]}
+    zero = expect_with_slopes(lambda theta, _, f: _zip_zero(theta, f[0]), rule, learned, None, mean, var)
     poisson = y[0] * mean[0] - safe_exp(mean[0] + var[0] / 2) - log_gamma(y[0] + 1)
     return jnp.where(y[0] == 0, zero, poisson - softplus(theta["logit_zero"]))
 

@@ -39,36 +39,24 @@ def even(n: int) -> Rule:
     return Rule(tuple(points.tolist()), tuple((weights / weights.sum()).tolist()))
 
 
-UNROLL = 12  # short rules are unrolled (several times faster than a tensordot); long ones are scanned, to compile once
-
-
 def _nodes(rule: Rule, n_functions: int) -> tuple[np.ndarray, np.ndarray]:
     """The product rule for n_functions independent normals: points [J H], weights [J]."""
     points = np.array(list(product(rule.points, repeat=n_functions)))
     return points, np.prod(list(product(rule.weights, repeat=n_functions)), axis=1)
 
 
-def is_short(rule: Rule, n_functions: int) -> bool:
-    """Whether the product rule is unrolled."""
-    return len(rule.weights) ** n_functions <= UNROLL
-
-
 def expect(
     g: Callable[[Float[Array, " H"]], Any], mean: Float[Array, " H"], var: Float[Array, " H"], rule: Rule
 ) -> Any:
-    """E[g(f)] for independent f_h ~ N(mean_h, var_h)."""
+    """E[g(f)] for independent f_h ~ N(mean_h, var_h); where slopes are asked for, `expect_with_slopes` is the way."""
     sd = jnp.sqrt(var)
     points, weights = (jnp.asarray(part, mean.dtype) for part in _nodes(rule, len(mean)))
-    if is_short(rule, len(mean)):
-        return sum(w * g(mean + sd * t) for t, w in zip(points, weights, strict=True))
-    first = jnp.zeros_like(jax.eval_shape(g, mean))
 
-    @jax.checkpoint  # the slopes evaluate g again: cheaper than to keep all of its parts at every node
     def add(total: Any, node: tuple[Array, Scalar]) -> tuple[Any, None]:
         t, w = node
         return total + w * g(mean + sd * t), None
 
-    return jax.lax.scan(add, first, (points, weights))[0]
+    return jax.lax.scan(add, jnp.zeros_like(jax.eval_shape(g, mean)), (points, weights))[0]
 
 
 Given = Any  # a tree of arrays
@@ -85,7 +73,8 @@ def expect_with_slopes(
 ) -> Scalar:
     """E[g(theta, data, f)], with all slopes taken in the same sweep over the nodes; `data` has none.
 
-    A sweep that is differentiated afterwards has to evaluate g at every node once more, at twice the cost.
+    A sweep that is differentiated afterwards has to evaluate g at every node once more, at twice the cost; one that is
+    unrolled keeps every node's parts of every cell, at several times the cost.
     """
     return _sweep_with_slopes(g, rule, theta, data, mean, var)[0]
 

@@ -12,7 +12,7 @@ from plurigp.data import Column
 from plurigp.likelihoods.base import Cells, Likelihood, Start, Theta, bounded_exp, first, one_function, safe_exp
 from plurigp.likelihoods.bounded import OPEN, bounds_of, features_of_bounds, log_bounds, mean_within
 from plurigp.likelihoods.censored import censored_lognormal
-from plurigp.likelihoods.rules import Rule, even, expect
+from plurigp.likelihoods.rules import Rule, even, expect_with_slopes
 from plurigp.likelihoods.special import log_gamma
 
 EULER = 0.5772156649015329  # −E[log E]
@@ -52,10 +52,11 @@ def _expected(
     value = _value(theta, cell.value, mean[0], _hazard(k, cell.value, mean[0], var[0])) - logs[2]
     survived = jnp.where(cell.low > -OPEN, _hazard(k, jnp.maximum(cell.low, -1e3), mean[0], var[0]), 0.0)
 
-    def before(f: Float[Array, " H"]) -> Scalar:
-        return _log_event_before(k, cell.low, cell.high, f[0])
+    def before(k: Scalar, bounds: tuple[Scalar, Scalar], f: Float[Array, " H"]) -> Scalar:
+        return _log_event_before(k, *bounds, f[0])
 
-    ended = before(mean) if rule is None else expect(before, mean, var, rule)
+    bounds = cell.low, cell.high
+    ended = before(k, bounds, mean) if rule is None else expect_with_slopes(before, rule, k, bounds, mean, var)
     return jnp.where(cell.exact, value, ended - survived)
 
 
