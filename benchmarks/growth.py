@@ -87,7 +87,7 @@ def over_rows(sizes: list[int], n_epochs: int) -> list[dict]:
     return out
 
 
-def over_columns(sizes: list[int], n_epochs: int = 9) -> list[dict]:
+def over_columns(sizes: list[int], n_epochs: int = 30) -> list[dict]:
     from plurigp import PluriGP
     from plurigp.progress import ProgressLine
 
