@@ -227,6 +227,7 @@ def expected_log_probs(
 ) -> tuple[Float[Array, "_ B"], ...]:
     """E_q[log p(y|f)] per block and cell, zero where not seen; with a key, by sampling instead of quadrature."""
     out = []
+    values = jnp.asarray(values)  # slopes given by hand take no NumPy arrays
     moments = _moments_by_block(layout, f_mean, f_var)
     for number, (block, theta, rule, mv) in enumerate(zip(layout.blocks, thetas, rules, moments, strict=True)):
         like = block.likelihood
