@@ -179,8 +179,12 @@ def test_whitening_of_equal_points_is_finite_with_finite_slopes():
     assert W.dtype == jnp.float32
     assert np.isfinite(W).all()
     assert JITTER * 0.99 <= float(jitter) <= JITTER_LIMIT * 1.01
-    seen = lambda K: linalg.whitened(K, K[:, :3], jnp.ones(3, K.dtype), K.dtype)  # noqa: E731
-    assert np.isfinite(jax.jit(jax.grad(lambda K: seen(K).A.sum() + seen(K).rest.sum()))(K)).all()
+
+    def total(K):
+        A, rest, _ = linalg.whitened(K, K[:, :3], jnp.ones(3, K.dtype), K.dtype)
+        return A.sum() + rest.sum()
+
+    assert np.isfinite(jax.jit(jax.grad(total))(K)).all()
 
 
 def test_whitening_of_a_hopeless_matrix_gives_up_at_the_limit():
@@ -216,8 +220,11 @@ def test_whitened_is_numpys_and_so_are_its_slopes(M, rng):
 
 def test_whitened_leaves_nothing_negative_and_no_slope_there(rng):
     K, across = precisions(rng, 1, 4)[0], rng.normal(size=(4, 3))
-    rest = lambda own: linalg.whitened(jnp.asarray(K), jnp.asarray(across), own, np.dtype(float)).rest  # noqa: E731
     nothing = jnp.zeros(3)
+
+    def rest(own):
+        return linalg.whitened(jnp.asarray(K), jnp.asarray(across), own, np.dtype(float)).rest
+
     np.testing.assert_array_equal(jax.jit(rest)(nothing), 0)
     np.testing.assert_array_equal(jax.jit(jax.grad(lambda own: rest(own).sum()))(nothing), 0)
 
@@ -225,12 +232,14 @@ def test_whitened_leaves_nothing_negative_and_no_slope_there(rng):
 def test_whitened_in_float32_has_the_slopes_of_float64(rng):
     """Wide matrices in, float32 out: the slopes of a kernel matrix that is nearly singular, as those of close Z are."""
     Z, x = rng.normal(size=(20, 2)), rng.normal(size=(40, 2))
-    kernel = lambda a, b: np.exp(-((a[:, None] - b[None]) ** 2).sum(2) / 8)  # noqa: E731
-    args, weight = (jnp.asarray(kernel(Z, Z)), jnp.asarray(kernel(Z, x)), jnp.ones(40)), rng.normal(size=(20, 40))
+    K, across = (jnp.asarray(np.exp(-((Z[:, None] - other[None]) ** 2).sum(2) / 8)) for other in (Z, x))
+    weight = rng.normal(size=(20, 40))
 
     def slopes(dtype):
-        total = lambda *args: (weight * linalg.whitened(*args, np.dtype(dtype)).A).sum()  # noqa: E731
-        return jax.jit(jax.grad(total, (0, 1)))(*args)
+        def total(K, across):
+            return (weight * linalg.whitened(K, across, jnp.ones(40), np.dtype(dtype)).A).sum()
+
+        return jax.jit(jax.grad(total, (0, 1)))(K, across)
 
     for narrow, wide in zip(slopes(np.float32), slopes(float), strict=True):
         assert narrow.dtype == jnp.float64
