@@ -143,7 +143,7 @@ def test_a_table_of_few_cells_is_not_calibrated(case, monkeypatch):
     _, shown, model = case
     monkeypatch.setattr("plurigp.gaps.draw_given", None)
     calibration = calibration_of(model, shown.iloc[:FEWEST])
-    calibration.compile_beside(model._predictor)
+    calibration.compile_in_background(model._predictor)
     assert calibration.compiling is None
     maps = calibration.maps(model._predictor)
     np.testing.assert_array_equal(maps, unchanged(len(maps)))

@@ -1,16 +1,18 @@
-"""What all compiled work runs under: float64 where asked for, one BLAS thread, and programs kept on disk for the next
-process."""
+"""What all compiled work runs under: float64 where asked for, one BLAS thread, programs kept on disk for the next
+process; and compilation ahead of time, on a thread of its own."""
 
+import atexit
 import hashlib
 import os
 import platform
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
-from threading import Lock
+from threading import Lock, Thread
 from typing import Any
+from weakref import WeakSet
 
 import jax
 from jax.experimental.compilation_cache import compilation_cache
@@ -54,36 +56,34 @@ def compiled_work() -> Iterator[None]:
         yield
 
 
-@dataclass
-class _Holders:
-    """Those who hold BLAS and OpenMP at one thread, and what ends it."""
+class _Shared:
+    """A context of the whole process, for any number of threads: the first to enter opens it, the last one closes."""
 
-    lock: Lock = field(default_factory=Lock)
-    n: int = 0
-    end: ExitStack = field(default_factory=ExitStack)
+    def __init__(self, open_context: Callable[[], AbstractContextManager[Any]]) -> None:
+        self._open, self._lock, self._n, self._close = open_context, Lock(), 0, ExitStack()
+
+    @contextmanager
+    def __call__(self) -> Iterator[None]:
+        with self._lock:
+            if self._n == 0:
+                self._close.enter_context(self._open())
+            self._n += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._n -= 1
+                if self._n == 0:
+                    self._close.close()
 
 
-_HOLDERS = _Holders()
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
+def one_thread() -> AbstractContextManager[None]:
     """BLAS and OpenMP stay at one thread as long as anybody, in any thread of the process, is inside.
 
     Small factorisations are slower on two, fight XLA's own threads, and round differently: answers must not depend
     on how many threads there were.
     """
-    with _HOLDERS.lock:
-        if _HOLDERS.n == 0:
-            _HOLDERS.end.enter_context(_libraries().limit(limits=1))
-        _HOLDERS.n += 1
-    try:
-        yield
-    finally:
-        with _HOLDERS.lock:
-            _HOLDERS.n -= 1
-            if _HOLDERS.n == 0:
-                _HOLDERS.end.close()
+    return _ONE_THREAD()
 
 
 @cache
@@ -93,7 +93,7 @@ def _libraries() -> ThreadpoolController:
 
 
 @contextmanager
-def _kept_on_disk() -> Iterator[None]:
+def _program_cache() -> Iterator[None]:
     folder = None if _setting("jax_compilation_cache_dir") else cache_folder()
     if folder is None:
         yield
@@ -114,3 +114,56 @@ def _use(folder: str | None, seconds: float) -> None:
     jax.config.update("jax_compilation_cache_dir", folder)
     jax.config.update("jax_persistent_cache_min_compile_time_secs", seconds)
     compilation_cache.reset_cache()
+
+
+_ONE_THREAD = _Shared(lambda: _libraries().limit(limits=1))
+_kept_on_disk = _Shared(_program_cache)
+
+
+# --- compilation ahead of time ---
+
+INTERRUPTED = 130  # exit code, as shells have it
+
+_COMPILING: "WeakSet[Compilation]" = WeakSet()
+
+
+class Compilation:
+    """Compiles jitted functions for arguments of given shapes on a thread of its own. Nothing is executed: two programs
+    at once must never depend on each other's threads. Whoever waits can be interrupted, unlike a caller that compiles.
+    """
+
+    def __init__(self, *programs: tuple[Any, tuple[Any, ...]]) -> None:
+        self.error: Exception | None = None
+        self._thread = Thread(target=self._run, args=programs, daemon=True)
+        _COMPILING.add(self)
+        self._thread.start()
+
+    def _run(self, *programs: tuple[Any, tuple[Any, ...]]) -> None:
+        try:
+            for jitted, arguments in programs:
+                with jax.enable_x64(True):  # local to a thread
+                    jitted.lower(*arguments).compile()
+        except Exception as error:
+            self.error = error
+
+    def wait(self) -> None:
+        """Until it is done. An error is raised here."""
+        self._thread.join()
+        if self.error is not None:
+            raise self.error
+
+    @property
+    def running(self) -> bool:
+        return self._thread.is_alive()
+
+
+@atexit.register
+def _leave_in_order() -> None:
+    """XLA cannot stop compiling, and an interpreter that ends beneath it crashes: wait, or after Ctrl-C end at once."""
+    running = [compilation for compilation in _COMPILING if compilation.running]
+    if running and issubclass(getattr(sys, "last_type", None) or object, KeyboardInterrupt):
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        os._exit(INTERRUPTED)
+    for compilation in running:
+        compilation._thread.join()

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from plurigp.arrays import Array, Scalar
-from plurigp.gp.linalg import inverse_factors
+from plurigp.gp.linalg import inverse_factors, solve_upper
 
 ENCODERS = ("factors", "masked", "paper", "free")
 
@@ -40,8 +40,8 @@ class LatentNormal(NamedTuple):
 
     def log_density(self, x: Float[Array, "S B Q"]) -> Float[Array, "S B"]:
         """log q(x), without the constant of 2π."""
-        whitened = jax.scipy.linalg.solve_triangular(self.base, jnp.moveaxis((x - self.mean) / self.stretch, 0, 2))
-        return -0.5 * (whitened**2).sum(1).T - self.log_det
+        whitened = solve_upper(self.base, (x - self.mean) / self.stretch)
+        return -0.5 * (whitened**2).sum(2) - self.log_det
 
     @property
     def log_det(self) -> Float[Array, " B"]:

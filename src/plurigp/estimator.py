@@ -214,7 +214,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             beside = None
             if calibration is not None and restart == 0:
                 untrained = blank(layout.n_functions, settings.n_inducing, self.dtype)
-                beside = partial(calibration.compile_beside, self._as_predictor(model, untrained, layout))
+                beside = partial(calibration.compile_in_background, self._as_predictor(model, untrained, layout))
             model = jax.tree.map(lambda leaf: np.asarray(leaf, self.dtype), model)
             label = f"restart {restart + 1}/{self.n_init}  " if self.n_init > 1 else ""
             with ProgressLine(schedule.max_epochs, len(data.values), bool(self.verbose), label) as line:

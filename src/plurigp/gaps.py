@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from threading import Thread
 
 import numpy as np
 import pandas as pd
@@ -10,7 +9,8 @@ from jaxtyping import Bool, Float
 
 from plurigp.data import KINDS, Coder, Column, Schema, Table
 from plurigp.likelihoods.blocks import Layout, arranged_back, first_slots
-from plurigp.predict import CHUNKS, Predictor, compiled_beside, draw_given
+from plurigp.compiling import Compilation
+from plurigp.predict import CHUNKS, Predictor, compile_draws, draw_given
 from plurigp.ranks import level_of_draws, rank_maps, ranks, unchanged
 
 STREAM = 1  # tells its random numbers from those of training
@@ -106,16 +106,16 @@ class Calibration:
         self.hidden = self.table.seen & (self.rng.random(self.table.seen.shape) < HIDDEN_SHARE)
         enough = self.hidden.sum(0) >= FEWEST
         self.numbers = [d for d, column in enumerate(self.table.schema) if not column.levels and enough[d]]
-        self.compiling: Thread | None = None
+        self.compiling: Compilation | None = None
 
-    def compile_beside(self, untrained: Predictor) -> None:
+    def compile_in_background(self, untrained: Predictor) -> None:
         """Begin to compile; only the predictor's shapes matter."""
         if self.numbers:
-            self.compiling = compiled_beside(untrained, len(self.hidden))
+            self.compiling = compile_draws(untrained, len(self.hidden))
 
     def wait(self) -> None:
         if self.compiling is not None:
-            self.compiling.join()
+            self.compiling.wait()
 
     def maps(self, predictor: Predictor) -> Float[np.ndarray, "D K"]:
         """G of every column, at the knots."""

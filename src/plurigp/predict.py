@@ -1,9 +1,7 @@
 """What a trained model answers, in float64 and row by row: no answer depends on the other rows of the call."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from functools import partial
-from threading import Thread
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -14,7 +12,7 @@ import optax
 from jaxtyping import Bool, Float
 
 from plurigp.arrays import Array, Scalar
-from plurigp.compiling import compiled_work
+from plurigp.compiling import Compilation, compiled_work
 from plurigp.data import Table
 from plurigp.encoder import FreeRows, LatentNormal, independent, kl_x
 from plurigp.gp.linalg import unpack_doubled
@@ -392,23 +390,23 @@ def _draws_of_v(q: Posterior, rng: np.random.Generator, n_draws: int) -> list[Fl
     return [m + (roots @ rng.normal(size=(*m.shape, 1)))[..., 0] for _ in range(n_draws)]
 
 
-def compiled_beside(predictor: Predictor, n_rows: int) -> Thread:
-    """Compile what `draw_given` needs for so many rows while something else goes on; join it before asking.
+def compile_draws(predictor: Predictor, n_rows: int) -> Compilation:
+    """Compile in the background what `draw_given` needs for so many rows; wait for it before asking.
 
     The predictor need not be trained: only its shapes matter.
     """
-    thread = Thread(target=_compile_draws, args=(predictor, _chunk_size(n_rows)), daemon=True)
-    thread.start()
-    return thread
-
-
-def _compile_draws(predictor: Predictor, size: int) -> None:
-    values = np.zeros((size, len(predictor.layout.slot_order)))
-    seen = np.zeros((size, len(predictor.layout.order)), bool)
+    size = _chunk_size(n_rows)
+    values = jax.ShapeDtypeStruct((size, len(predictor.layout.slot_order)), np.float64)
+    seen = jax.ShapeDtypeStruct((size, len(predictor.layout.order)), np.bool_)
+    x = jax.ShapeDtypeStruct((size, predictor.n_components), np.float64)
     noise = standard_draws(N_PROPOSALS, predictor.n_components)
-    with suppress(Exception), jax.enable_x64(True):  # what is wrong shows when the real question is asked
-        x, _ = _weighted_draws(predictor, values, seen, _latent_chunk(predictor, values, seen), noise)
-        _features_at(predictor.model.gp, x[0])
+    with jax.enable_x64(True):
+        qx = jax.eval_shape(_encode, predictor, values, seen)
+    return Compilation(
+        (_encode, (predictor, values, seen)),
+        (_weighted_draws, (predictor, values, seen, qx, noise)),
+        (_features_at, (predictor.model.gp, x)),
+    )
 
 
 def draw_given(predictor: Predictor, table: Table, n_draws: int, seed: int) -> Iterator[Float[np.ndarray, "S n D"]]:

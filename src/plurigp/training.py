@@ -13,6 +13,7 @@ from jaxtyping import Float, Int
 
 from plurigp.arrays import Array, Scalar
 from plurigp.bound import Batch, Bound, BoundSpec, Nudge, bound, no_nudge
+from plurigp.compiling import Compilation
 from plurigp.data import batches
 from plurigp.gp.sparse import (
     Common,
@@ -39,6 +40,7 @@ CALMEST = 1e-3  # how far step sizes are cut when epochs fail, before training g
 FINAL_DRAWS = 4  # draws of x per row for the final bound, where the table has at most
 FINAL_ROWS = 5_000  # so many rows; a longer one needs fewer for the same precision
 REFRESH = 8  # so many steps share one factorisation of q(v)
+IN_FLIGHT = 32  # steps queued at once: an interrupt waits for those that are
 EAGER = 100  # the first steps, as long as they are cautious, have one each: Λ grows fast
 
 
@@ -209,6 +211,18 @@ def settled(state: State, narrow: float) -> Posterior:
     return wide._replace(m=last.m)
 
 
+def compile_training(spec: BoundSpec, state: State, batch: Batch, rates: Rates) -> None:
+    """Compile the step and the refresh side by side, both ahead of their first call."""
+    others = []
+    if isinstance(state.q, Natural):
+        refreshing = (state.q, state.common, state.model.gp.log_scale, rates.narrow)
+        others = [Compilation((_refreshed, refreshing))]
+        state = state._replace(now=jax.eval_shape(_refreshed, *refreshing))
+    step = Compilation((_compiled_step, (spec, state, batch, np.int64(0), np.int32(0), rates)))
+    for compilation in (*others, step):
+        compilation.wait()
+
+
 def run_epoch(
     spec: BoundSpec, state: State, epoch: Iterable[Batch], seed: int, first_step: int, rates: Rates
 ) -> tuple[State, int, Epoch]:
@@ -223,6 +237,8 @@ def run_epoch(
             state = refresh(state, rates.narrow)
         state, step = train_step(spec, state, batch, seed, at, rates)
         steps.append(step)
+        if n % IN_FLIGHT == IN_FLIGHT - 1:
+            jax.block_until_ready(step)
     return state, first_step + len(steps), _average(steps)
 
 
@@ -244,6 +260,8 @@ def train(
     rng = np.random.default_rng([seed, 1])
     epochs: list[Epoch] = []
     calm, n_steps = 1.0, 0
+    first = next(data.epoch(schedule.batch_size, np.random.default_rng(0)))
+    compile_training(spec, state, first, rates_of(schedule, 0, 1.0, data.values.dtype))
     while not plateau.finished:
         rates = rates_of(schedule, len(epochs), calm * plateau.factor, data.values.dtype)
         after, next_step, epoch = run_epoch(spec, state, data.epoch(schedule.batch_size, rng), seed, n_steps, rates)

@@ -104,14 +104,38 @@ def inverse_root(Lam: Float[Array, "P M M"]) -> Root:
     Only the factorisation needs float64, since it meets Λ's whole condition number; R meets its square root.
     The diagonal is raised by the rounding of a float32 Λ, so that a precision of 10⁸ stays positive definite even
     when it lies along a single direction.
+
+    A loop over single factorisations, never a batched one: jaxlib's batched LAPACK kernels run on XLA's thread pool and
+    wait there for batches that they hand to the same pool, so that as many of them as the pool has threads wait for
+    ever. The loop is also faster.
     """
-    wide = jnp.asarray(Lam, jnp.float64)
-    rounding = jnp.finfo(Lam.dtype).eps * jnp.trace(wide, axis1=1, axis2=2)
     eye = jnp.eye(Lam.shape[-1])
-    L = jax.lax.linalg.cholesky(wide + rounding[:, None, None] * eye, symmetrize_input=False)
-    right = jnp.broadcast_to(eye.astype(Lam.dtype), Lam.shape)
-    R = jax.lax.linalg.triangular_solve(L.astype(Lam.dtype), right, left_side=True, lower=True)
-    return Root(R, 2 * jnp.log(jnp.diagonal(L, axis1=1, axis2=2)).sum(1))
+
+    def one(Lam_p: Float[Array, "M M"]) -> tuple[Float[Array, "M M"], Scalar]:
+        wide = jnp.asarray(Lam_p, jnp.float64)
+        rounding = jnp.finfo(Lam.dtype).eps * jnp.trace(wide)
+        L = jax.lax.linalg.cholesky(wide + rounding * eye, symmetrize_input=False)
+        R = jax.lax.linalg.triangular_solve(
+            L.astype(Lam.dtype), eye.astype(Lam.dtype), left_side=True, lower=True
+        )
+        return R, 2 * jnp.log(jnp.diagonal(L)).sum()
+
+    return Root(*jax.lax.map(one, Lam))
+
+
+def solve_upper(U: Float[Array, "B Q Q"], b: Float[Array, "S B Q"]) -> Float[Array, "S B Q"]:
+    """U⁻¹ b for small upper triangular matrices, by back substitution on all rows at once (not LAPACK's batched
+    solve: see `inverse_root`)."""
+    Q = U.shape[-1]
+    diagonal = jnp.diagonal(U, axis1=1, axis2=2)
+
+    def substitute(n: Array, x: Float[Array, "Q S B"]) -> Float[Array, "Q S B"]:
+        k = Q - 1 - n
+        known = jnp.einsum("bj,jsb->sb", U[:, k], x)  # those below k are solved, the others still zero
+        return x.at[k].set((b[:, :, k] - known) / diagonal[:, k])
+
+    x = jax.lax.fori_loop(0, Q, substitute, jnp.zeros((Q, *b.shape[:2]), b.dtype))
+    return jnp.moveaxis(x, 0, 2)
 
 
 def _inverse_factors(A: Float[Array, "Q Q B"]) -> Float[Array, "B Q Q"]:
@@ -234,7 +258,7 @@ def pack_doubled(S: Float[Array, "P M M"]) -> Float[Array, "P T"]:
 def unpack_doubled(flat: Float[Array, "P T"], m: int) -> Float[Array, "P M M"]:
     """The matrices that `pack_doubled` packed."""
     doubled = unpack(flat, m)
-    return doubled * (1 + jnp.eye(m, dtype=flat.dtype)) / 2
+    return doubled * (1 + np.eye(m, dtype=flat.dtype)) / 2
 
 
 def packed_eye(m: int, dtype: Any) -> Float[Array, " T"]:
