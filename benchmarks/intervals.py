@@ -27,12 +27,11 @@ def coverage(model: PluriGP, shown: pd.DataFrame, truth: pd.DataFrame, seed: int
     rng = np.random.default_rng(seed)
     ranked: dict[str, list[np.ndarray]] = {}
     likeliest: dict[str, list[np.ndarray]] = {}
-    at = 0
     for chunk in draw_given(model._predictor, hidden, N_DRAWS, seed):
+        everything, here = np.stack(list(chunk.draws)), chunk.rows
         for d, column in enumerate(coder.schema.used):
-            here = slice(at, at + chunk.shape[1])
             rows = np.flatnonzero(complete.seen[here, d] & ~hidden.seen[here, d])
-            y, draws = complete.values[here][rows, slots[d]], chunk[:, rows, d]
+            y, draws = complete.values[here][rows, slots[d]], everything[:, rows, d]
             if column.levels:
                 shares = np.stack([(draws == code).mean(0) for code in range(len(column.levels))])
                 found = np.stack([shares.max(0), shares.argmax(0) == y])
@@ -40,7 +39,6 @@ def coverage(model: PluriGP, shown: pd.DataFrame, truth: pd.DataFrame, seed: int
             else:
                 u = ranks(draws, y, y, rng)
                 ranked.setdefault(column.kind, []).append(np.stack([u, mapped(model.rank_maps_[d], u)]))
-        at += chunk.shape[1]
     out: dict[str, dict[str, float]] = {}
     for kind, parts in ranked.items():
         raw, calibrated = np.abs(np.concatenate(parts, 1) - 0.5)

@@ -23,13 +23,12 @@ from plurigp.bound import BoundSpec
 from plurigp.compiling import compiled_work
 from plurigp.data import Coder
 from plurigp.datasets import digits, load_support
-from plurigp.gp.sparse import each_its_own
 from plurigp.heldout import hide_cells
 from plurigp.likelihoods.blocks import arrange, make_layout, n_common, rules_of
 from plurigp.model import Settings, init_model
 from plurigp.predict import cell_log_density, make_predictor
 from plurigp.schedule import Plateau, Schedule, rates_of
-from plurigp.training import Data, run_epoch, settled, start_state
+from plurigp.training import Data, finalise, posterior, run_epoch, start_state
 
 WAYS = {
     "natural": {"optimizer": "natural"},
@@ -55,7 +54,7 @@ class Race:
 
     def score(self, state) -> float:
         """Nats per hidden cell, from the state as it stands."""
-        q = each_its_own(settled(state, Schedule.narrow))
+        q = posterior(finalise(state, Schedule.kl_covariance_weight))
         predictor = make_predictor(*jax.tree.map(np.asarray, (state.model, q)), self.layout, self.rules)
         cells = cell_log_density(predictor, self.shown, self.complete, n_draws=16) - self.coder.log_units
         return float(cells[self.complete.seen & ~self.shown.seen].mean())

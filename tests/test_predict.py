@@ -146,18 +146,67 @@ def test_what_fills_a_gap_is_the_mean_given_the_cells_seen(line, table):
     np.testing.assert_allclose(predict.fill_values(line, shown, n_draws=MANY)[:, d], exact, atol=0.02)
 
 
+def drawn(predictor, table, n_draws, columns=None):
+    """All draws of all rows [S N D]."""
+    chunks = predict.draw_given(predictor, table, n_draws, 0, columns)
+    return np.concatenate([np.stack(list(chunk.draws)) for chunk in chunks], axis=1)
+
+
+def test_draws_of_some_columns_leave_out_the_blocks_of_the_others(line, table):
+    some = drawn(line, table, 3, columns=[0])
+    order = line.layout.order
+    kept = next(order[slice(*b.columns)] for b in line.layout.blocks if 0 in order[slice(*b.columns)])
+    assert np.isfinite(some[:, :, kept]).all()
+    assert np.isnan(np.delete(some, kept, axis=2)).all()
+
+
+def test_draws_have_the_density_that_cells_are_scored_by(line, table):
+    """Two cells tell the noise: both have the heavy tails of Student's t, and one distribution function."""
+    d = [column.kind for column in table.schema.used].index("gaussian")
+    number = [b.likelihood.kind for b in line.layout.blocks].index("gaussian")
+    few = eqx.tree_at(lambda p: p.model.thetas[number]["n_cells"], line, np.full(1, 2.0))
+    shown = Table(table.values, table.seen & (np.arange(3) != d), table.schema, table.index)
+    draws = np.sort(drawn(few, shown, 4000)[:, 0, d])
+    at = np.concatenate([-np.geomspace(1e3, 3, 100), np.linspace(-3, 3, 200)[1:-1], np.geomspace(3, 1e3, 100)])
+    values, seen = (np.repeat(part[:1], len(at), axis=0) for part in (table.values, table.seen))
+    rows = Table(values, seen, table.schema, pd.RangeIndex(len(at)))
+    hidden = replace(rows, seen=rows.seen & (np.arange(3) != d))
+    complete = replace(rows, values=rows.values.copy(), seen=hidden.seen | (np.arange(3) == d))
+    complete.values[:, blocks.first_slots(table.schema.used)[d]] = at
+    density = np.exp(predict.cell_log_density(few, hidden, complete, n_draws=predict.N_PROPOSALS)[:, d])
+    below = np.concatenate([[0], np.cumsum(np.diff(at) * (density[1:] + density[:-1]) / 2)])
+    share = np.searchsorted(draws, at) / len(draws)
+    assert below[-1] == pytest.approx(1, abs=0.01)
+    assert np.abs(share - below).max() < 0.03
+    assert np.mean(np.abs(draws) > 5) > 0.01  # a normal of this sd would have next to none
+
+
+def test_effective_draws_are_counted_and_missed(line, table, monkeypatch):
+    """All of them where the weights are even; one where the encoder puts rows far from where their cells do."""
+    nothing = replace(table, seen=np.zeros_like(table.seen))
+    prior = eqx.tree_at(lambda p: p.model, line, line.model)
+    sizes = predict.effective_sample_size(prior, nothing, 32)
+    assert sizes.shape == (len(table.seen),)
+    assert (sizes > 1).all()
+    assert (sizes <= 32 + 1e-9).all()
+    with pytest.warns(RuntimeWarning, match="effective draws"):
+        predict.warn_of_few_draws(np.ones(10))
+    predict.warn_of_few_draws(np.full(10, 2.0))
+
+
 def test_draws_given_a_row_are_draws_from_its_posterior(line, table):
     """Their mean and sd of a hidden real cell against the grid."""
     d = [column.kind for column in table.schema.used].index("gaussian")
     shown = Table(table.values, table.seen & (np.arange(3) != d), table.schema, table.index)
-    draws = np.concatenate(list(predict.draw_given(line, shown, n_draws=2000, seed=0)), axis=1)[:, :, d]
+    draws = drawn(line, shown, 2000)[:, :, d]
     rows = (_grid_log_probs(line, table) * shown.seen[:, :, None]).sum(1) + stats.norm.logpdf(GRID)
     weights = np.exp(rows - logsumexp(rows, axis=1, keepdims=True))
     f_mean, f_var = (part[line.layout.order.index(d)] for part in _function_moments(line, GRID[:, None]))
     theta = line.model.thetas[[b.likelihood.kind for b in line.layout.blocks].index("gaussian")]
     noise = float((FLOOR**2 + np.exp(2 * theta["log_sd"]))[0])
     mean = weights @ f_mean
-    sd = np.sqrt(weights @ (f_mean**2 + f_var + noise) - mean**2)
+    n = float(theta["n_cells"][0])
+    sd = np.sqrt(weights @ (f_mean**2 + (f_var + noise) * n / (n - 2)) - mean**2)  # of Student's t
     np.testing.assert_allclose(draws.mean(0), mean, atol=0.1)
     np.testing.assert_allclose(draws.std(0), sd, rtol=0.1)
 

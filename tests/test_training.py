@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from types import SimpleNamespace
 
 import jax
 import numpy as np
@@ -11,12 +12,24 @@ from plurigp import training
 from plurigp.bound import Batch, Bound, BoundSpec, _normals, bound
 from plurigp.data import Coder, batches
 from plurigp.datasets import simulate
-from plurigp.gp.linalg import unpack
-from plurigp.gp.sparse import Natural, each_its_own
+from plurigp.gp.linalg import pack, unpack, unpack_doubled
+from plurigp.gp.sparse import Natural, posterior_of, posterior_of_root, with_full_kl
 from plurigp.likelihoods.blocks import arrange, make_layout, n_common, rules_of
 from plurigp.model import Settings, init_model
 from plurigp.schedule import WINDOW, Rates, Schedule
-from plurigp.training import Data, Trained, _key, refresh, run_epoch, settled, start_state, train
+from plurigp.training import (
+    Data,
+    Root,
+    State,
+    Trained,
+    _key,
+    finalise,
+    posterior,
+    refresh,
+    run_epoch,
+    start_state,
+    train,
+)
 
 COLUMNS = {
     "gaussian": 2,
@@ -332,8 +345,8 @@ def test_the_final_q_is_the_last_one(world, monkeypatch):
     monkeypatch.setattr(training, "run_epoch", recording)
     one, two = (world.train(max_epochs=n) for n in (1, 2))
     assert as_bytes(one.q) != as_bytes(two.q)
-    fresh = each_its_own(settled(states[-1], Schedule.narrow))
-    assert as_bytes(two.q) == as_bytes(fresh) != as_bytes(each_its_own(states[-1].now))
+    fresh = posterior(finalise(states[-1], Schedule.kl_covariance_weight))
+    assert as_bytes(two.q) == as_bytes(fresh) != as_bytes(posterior(states[-1]))
     at_once = evaluate(world.spec, one, world.data(), 16)
     assert float(one.bound.kl_u) == pytest.approx(float(at_once.kl_u), rel=1e-4)
 
@@ -372,3 +385,39 @@ def test_an_epoch_is_every_row_once_and_a_batch_stands_for_all_of_them(world):
         np.testing.assert_array_equal(batch.values, data.values[r])
         np.testing.assert_array_equal(batch.seen, data.seen[r])
         assert (float(batch.weight), batch.weight.dtype) == (3, np.float32)
+
+
+# --- the weight of the covariance part of kl_u ---
+
+
+def test_adam_and_natural_steps_have_one_objective():
+    """With everything else held still both end at one q(v), whose S⁻¹ − I is 1/τ of the bound's."""
+    world, weight = World(columns={"gaussian": 2}), 0.4
+    gaps = world.data(seen=world.hidden(0.2))  # with gaps, no function shares a basis
+    found = {}
+    for optimizer, n_epochs, learning in (("natural", 40, 0.0), ("adam", 2500, 0.02)):
+        state = start_state(world.spec, world.model(), optimizer)
+        model, n = state.model, 0
+        for _ in range(n_epochs):
+            still = np.asarray(weight, np.float32)
+            epoch = gaps.epoch(N, np.random.default_rng(0))
+            at = rates(learning, 1.0)._replace(kl_covariance_weight=still)
+            state, n, _ = run_epoch(world.spec, state._replace(model=model), epoch, 0, n, at)
+        found[optimizer] = posterior(refresh(state._replace(model=model), still))
+    np.testing.assert_allclose(found["adam"].logdet, found["natural"].logdet, atol=0.3)
+    np.testing.assert_allclose(found["adam"].m, found["natural"].m, atol=0.1)
+
+
+def test_adams_covariance_is_restored_as_the_natural_one(rng):
+    """S⁻¹ = I + τ (Λ − I), by the form that Adam moves and by natural parameters."""
+    P, M, weight = 3, 4, 0.4
+    q = Root(rng.normal(size=(P, M)), 0.3 * rng.normal(size=(P, M, M)) - 0.5 * np.eye(M))
+    Lam = np.linalg.inv(np.asarray(unpack_doubled(posterior_of_root(*q).S, M)))
+    expected = posterior_of(with_full_kl(Natural(q.m, pack(Lam)), weight))
+    gp = SimpleNamespace(bias=np.zeros(P))
+    state = State(SimpleNamespace(gp=gp), q, None, None, None)
+    ours = posterior(finalise(state, weight))
+    np.testing.assert_allclose(ours.S, expected.S, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(ours.logdet, expected.logdet, rtol=1e-8)
+    np.testing.assert_array_equal(ours.m, q.m)
+    assert finalise(state, 1.0) is state

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
-from threading import Lock, Thread
+from threading import Event, Lock, Thread
 from typing import Any
 from weakref import WeakSet
 
@@ -134,9 +134,9 @@ class Compilation:
 
     def __init__(self, *programs: tuple[Any, tuple[Any, ...]]) -> None:
         self.error: Exception | None = None
-        self._thread = Thread(target=self._run, args=programs, daemon=True)
+        self._done = Event()  # Thread.join, when interrupted, takes a running thread for a finished one (Python 3.11)
         _COMPILING.add(self)
-        self._thread.start()
+        Thread(target=self._run, args=programs, daemon=True).start()
 
     def _run(self, *programs: tuple[Any, tuple[Any, ...]]) -> None:
         try:
@@ -145,16 +145,18 @@ class Compilation:
                     jitted.lower(*arguments).compile()
         except Exception as error:
             self.error = error
+        finally:
+            self._done.set()
 
     def wait(self) -> None:
         """Until it is done. An error is raised here."""
-        self._thread.join()
+        self._done.wait()
         if self.error is not None:
             raise self.error
 
     @property
     def running(self) -> bool:
-        return self._thread.is_alive()
+        return not self._done.is_set()
 
 
 @atexit.register
@@ -166,4 +168,4 @@ def _leave_in_order() -> None:
             stream.flush()
         os._exit(INTERRUPTED)
     for compilation in running:
-        compilation._thread.join()
+        compilation._done.wait()

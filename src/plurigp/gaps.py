@@ -7,34 +7,35 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float
 
+from plurigp.compiling import Compilation
 from plurigp.data import KINDS, Coder, Column, Schema, Table
 from plurigp.likelihoods.blocks import Layout, arranged_back, first_slots
-from plurigp.compiling import Compilation
-from plurigp.predict import CHUNKS, Predictor, compile_draws, draw_given
-from plurigp.ranks import level_of_draws, rank_maps, ranks, unchanged
+from plurigp.predict import CHUNKS, Chunk, Predictor, compile_draws, draw_given, in_precision
+from plurigp.ranks import level_of_draws, rank_maps, ranks_by_counts, unchanged
 
 STREAM = 1  # tells its random numbers from those of training
 HIDDEN_SHARE = 0.2  # of observed cells; with more, rows are less like those that people ask about
 N_DRAWS = 50  # among which a hidden cell is ranked
 FEWEST = 40  # hidden cells below which a column keeps its draws' own quantiles
 ROWS_PER_CHUNK, MOST_CHUNKS = 500, 8  # a chunk of rows for so many of the table's, but one for the first two
+MOST_CELLS = 2**18  # of these rows; a table with more columns is calibrated by fewer rows
 
 
 def describe(
     coder: Coder,
     table: Table,
-    draws: Iterable[Float[np.ndarray, "S n D"]],
+    chunks: Iterable[Chunk],
     levels: Sequence[float],
     maps: Float[np.ndarray, "D K"],
 ) -> pd.DataFrame:
     """One line per gap of a used column, from draws of its row: see `PluriGP.describe_gaps`."""
-    parts, at = [], 0
-    for chunk in draws:
-        for d in range(chunk.shape[2]):
-            rows = np.flatnonzero(~table.seen[at : at + chunk.shape[1], d])
+    parts = []
+    for chunk in chunks:
+        draws = np.stack(list(chunk.draws))
+        for d in range(draws.shape[2]):
+            rows = np.flatnonzero(~table.seen[chunk.rows, d])
             if len(rows):
-                parts.append(_describe_column(coder, d, chunk[:, rows, d], at + rows, levels, maps[d]))
-        at += chunk.shape[1]
+                parts.append(_describe_column(coder, d, draws[:, rows, d], chunk.start + rows, levels, maps[d]))
     columns = ["row", "column", "kind", "mean", "sd", *map(quantile_name, levels), "level", "probability"]
     if not parts:
         return pd.DataFrame(columns=columns)
@@ -83,9 +84,12 @@ def _describe_column(
 # --- calibration ---
 
 
-def some_rows(n_rows: int, rng: np.random.Generator) -> np.ndarray:
-    """Rows to calibrate with: whole chunks where the table has them, so that one compilation serves."""
-    n = min(n_rows, CHUNKS[-1] * int(np.clip(n_rows // ROWS_PER_CHUNK - 1, 1, MOST_CHUNKS)))
+def some_rows(n_rows: int, n_columns: int, rng: np.random.Generator) -> np.ndarray:
+    """Rows to calibrate with: whole chunks where the table has them, so that one compilation serves. A wide table has
+    hidden cells enough in fewer rows, and its rows are dear."""
+    smaller, larger = CHUNKS[-2:]
+    many = larger * int(np.clip(n_rows // ROWS_PER_CHUNK - 1, 1, MOST_CHUNKS))
+    n = min(n_rows, many if many * n_columns <= MOST_CELLS else smaller)
     return np.sort(rng.choice(n_rows, n, replace=False))
 
 
@@ -101,7 +105,7 @@ class Calibration:
         self, layout: Layout, values: Float[np.ndarray, "N V"], seen: Bool[np.ndarray, "N D"], schema: Schema, seed: int
     ) -> None:
         self.rng = np.random.default_rng([seed, STREAM])
-        rows = some_rows(len(values), self.rng)
+        rows = some_rows(len(seen), seen.shape[1], self.rng)
         self.table = arranged_back(layout, values[rows], seen[rows], schema)
         self.hidden = self.table.seen & (self.rng.random(self.table.seen.shape) < HIDDEN_SHARE)
         enough = self.hidden.sum(0) >= FEWEST
@@ -111,7 +115,7 @@ class Calibration:
     def compile_in_background(self, untrained: Predictor) -> None:
         """Begin to compile; only the predictor's shapes matter."""
         if self.numbers:
-            self.compiling = compile_draws(untrained, len(self.hidden))
+            self.compiling = compile_draws(self._weighing(untrained), len(self.hidden))
 
     def wait(self) -> None:
         if self.compiling is not None:
@@ -123,15 +127,20 @@ class Calibration:
         if not self.numbers:
             return maps
         shown, (low, high) = _hide(self.table, self.hidden), _bounds(self.table)
-        found: dict[int, list[np.ndarray]] = {d: [] for d in self.numbers}
-        at = 0
-        for chunk in draw_given(predictor, shown, N_DRAWS, int(self.rng.integers(2**31))):
-            for d in self.numbers:
-                rows = np.flatnonzero(self.hidden[at : at + chunk.shape[1], d])
-                found[d].append(ranks(chunk[:, rows, d], low[at + rows, d], high[at + rows, d], self.rng))
-            at += chunk.shape[1]
-        maps[self.numbers] = rank_maps([np.concatenate(found[d]) for d in self.numbers])
+        below, within = np.zeros(self.hidden.shape, int), np.zeros(self.hidden.shape, int)
+        seed = int(self.rng.integers(2**31))
+        for chunk in draw_given(self._weighing(predictor), shown, N_DRAWS, seed, self.numbers):
+            for draw in chunk.draws:
+                below[chunk.rows] += draw < low[chunk.rows]
+                within[chunk.rows] += (draw >= low[chunk.rows]) & (draw <= high[chunk.rows])
+        found = ranks_by_counts(below, within, N_DRAWS, self.rng)
+        maps[self.numbers] = rank_maps([found[self.hidden[:, d], d] for d in self.numbers])
         return maps
+
+    @staticmethod
+    def _weighing(predictor: Predictor) -> Predictor:
+        """In float32: it only weighs draws of x against each other, for ranks that a few digits decide."""
+        return in_precision(predictor, np.float32)
 
 
 def _hide(table: Table, hidden: Bool[np.ndarray, "N D"]) -> Table:

@@ -35,6 +35,9 @@ def check_parameters(given: Mapping[str, Any]) -> None:
         value = given[name]
         if not _is_number(value, Real) or not 0 <= value < np.inf or (low == "above 0" and value == 0):
             raise ValueError(f"{name}={value!r} must be a number {low}")
+    weight = given["kl_covariance_weight"]
+    if not _is_number(weight, Real) or not 0 < weight <= 1:
+        raise ValueError(f"kl_covariance_weight={weight!r} must be a number above 0 and of at most 1")
     if not _is_number(given["hiding"], Real) or not 0 <= given["hiding"] < 1:
         raise ValueError(f"hiding={given['hiding']!r} must be a number of at least 0 and below 1")
     if not isinstance(given["calibrate"], bool | np.bool_):

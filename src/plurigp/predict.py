@@ -1,5 +1,6 @@
 """What a trained model answers, in float64 and row by row: no answer depends on the other rows of the call."""
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -18,18 +19,20 @@ from plurigp.encoder import FreeRows, LatentNormal, independent, kl_x
 from plurigp.gp.linalg import unpack_doubled
 from plurigp.gp.sparse import Posterior, SparseGP, features, moments
 from plurigp.likelihoods import blocks
-from plurigp.likelihoods.blocks import Layout
+from plurigp.likelihoods.blocks import Layout, Thetas
+from plurigp.likelihoods.gaussian import draw_noise
 from plurigp.likelihoods.rules import Rule
 from plurigp.model import Model, encode
 
-CHUNKS = (1, 16, 512)  # rows: three compilations serve one row and a million
+CHUNKS = (1, 16, 256, 512)  # rows: a few compilations serve one row and a million
 N_PROPOSALS = 64  # draws of x among which a row's own are chosen
+FEWEST_DRAWS, FEW_SHARE = 2, 0.1  # effective draws below which a row is misplaced; share of such rows to warn from
 PRIOR_DRAWS = 4  # of the draws of x behind a density, so many come from the prior
 REFINE_STEPS, REFINE_RATE, REFINE_DRAWS = 100, 0.1, 4
 
 
 class Predictor(eqx.Module):
-    """A trained model in float64 with all that its answers need."""
+    """A trained model with all that its answers need; in float64, but for what only weighs draws."""
 
     model: Model
     q: Posterior
@@ -42,13 +45,21 @@ class Predictor(eqx.Module):
     def n_components(self) -> int:
         return self.model.gp.Z.shape[1]
 
+    @property
+    def dtype(self) -> np.dtype:
+        return self.model.gp.Z.dtype
+
+
+def in_precision(tree: Any, dtype: Any) -> Any:
+    """Every array in this precision."""
+    return jax.tree.map(lambda leaf: np.asarray(leaf, dtype), tree)
+
 
 def make_predictor(
     model: Model, q: Posterior, layout: Layout, rules: tuple[Rule, ...], kl_weight: float = 1.0
 ) -> Predictor:
     """Widen every array to float64."""
-    wide_model, wide_q = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), (model, q))
-    return Predictor(wide_model, wide_q, layout, rules, kl_weight)
+    return Predictor(in_precision(model, np.float64), in_precision(q, np.float64), layout, rules, kl_weight)
 
 
 def standard_draws(n_draws: int, n_components: int) -> np.ndarray:
@@ -61,12 +72,14 @@ def standard_draws(n_draws: int, n_components: int) -> np.ndarray:
 # --- chunks ---
 
 
-def _chunks(layout: Layout, table: Table) -> Iterator[tuple[int, np.ndarray, np.ndarray, np.ndarray]]:
+def _chunks(
+    layout: Layout, table: Table, dtype: Any = np.float64
+) -> Iterator[tuple[int, np.ndarray, np.ndarray, np.ndarray]]:
     """(number of real rows, row numbers, values, seen) in block order, padded to one of the sizes."""
     values, seen = blocks.arrange(layout, table)
-    at = 0
+    values = values.astype(dtype, copy=False)
+    size, at = _chunk_size(len(values)), 0
     while at < len(values):
-        size = _chunk_size(len(values) - at)
         n = min(size, len(values) - at)
         fill = np.minimum(np.arange(at, at + size), len(values) - 1)
         yield n, fill, values[fill], seen[fill]
@@ -184,11 +197,15 @@ def _log_probs(p: Predictor, values: Array, seen: Array, x: Array) -> tuple[Floa
 
 
 @jax.jit
-def _densities(p: Predictor, values: Array, seen: Array, qx: LatentNormal, noise: Array) -> Float[Array, " B"]:
-    """log (1/S) Σ_s p(x_s)/r(x_s) Π_d p(y_d|x_s)."""
+def _densities(
+    p: Predictor, values: Array, seen: Array, qx: LatentNormal, noise: Array
+) -> tuple[Float[Array, " B"], Float[Array, " B"]]:
+    """log (1/S) Σ_s p(x_s)/r(x_s) Π_d p(y_d|x_s), and the effective number of draws."""
     proposals = propose(qx, noise)
     rows = jax.lax.map(lambda x: _log_probs(p, values, seen, x)[0].sum(1), proposals.x)
-    return jax.nn.logsumexp(rows + proposals.log_ratio, axis=0) - np.log(len(noise))
+    weights = rows + proposals.log_ratio
+    total = jax.nn.logsumexp(weights, axis=0)
+    return total - np.log(len(noise)), effective_size(weights - total)
 
 
 @jax.jit
@@ -207,22 +224,39 @@ def log_weights(log_ratio: Float[Array, "S B"], rows: Float[Array, "S B"]) -> Fl
     return jax.nn.log_softmax(log_ratio + rows, axis=0)
 
 
+def effective_size(log_weights: Float[Array, "S B"]) -> Float[Array, " B"]:
+    """Kish's effective sample size, 1 / Σ_s w_s²: how many of a row's S draws of x carry its answer."""
+    return jnp.exp(-jax.nn.logsumexp(2 * log_weights, axis=0))
+
+
+def warn_of_few_draws(sizes: Float[np.ndarray, " N"]) -> None:
+    """Say so where a good part of the rows is answered by hardly more than one draw of x."""
+    few = int((sizes < FEWEST_DRAWS).sum())
+    if few > FEW_SHARE * len(sizes):
+        warnings.warn(
+            f"{few} of {len(sizes)} rows are answered by fewer than {FEWEST_DRAWS} effective draws of their position "
+            "(see effective_sample_size): the encoder misplaces them; refine=True places them better.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+
+
 @jax.jit
 def _cells(
     p: Predictor, truth: Array, known: Array, seen: Array, qx: LatentNormal, noise: Array
-) -> Float[Array, "B D"]:
-    """log Σ_s w_s p(y_d|x_s) for every known cell, the weights by the seen ones alone."""
+) -> tuple[Float[Array, "B D"], Float[Array, " B"]]:
+    """log Σ_s w_s p(y_d|x_s) for every known cell, the weights by the seen ones alone, and their effective number."""
     proposals = propose(qx, noise)
     cells = jax.lax.map(lambda x: _log_probs(p, truth, known, x)[0], proposals.x)
     weights = log_weights(proposals.log_ratio, jnp.where(seen, cells, 0).sum(2))
-    return jax.nn.logsumexp(weights[:, :, None] + cells, axis=0)
+    return jax.nn.logsumexp(weights[:, :, None] + cells, axis=0), effective_size(weights)
 
 
 @jax.jit
 def _means(
     p: Predictor, values: Array, seen: Array, qx: LatentNormal, noise: Array
-) -> tuple[Float[Array, "_ _ B"], ...]:
-    """Σ_s w_s E[y_d|x_s], per block (a probability per level for categories)."""
+) -> tuple[tuple[Float[Array, "_ _ B"], ...], Float[Array, " B"]]:
+    """Σ_s w_s E[y_d|x_s], per block (a probability per level for categories), and the effective number of draws."""
     proposals = propose(qx, noise)
 
     def one_draw(x: Array) -> tuple[Array, tuple[Array, ...]]:
@@ -230,18 +264,25 @@ def _means(
         return cells.sum(1), blocks.predictive_means(p.layout, p.model.thetas, values.T, *f, p.rules)
 
     rows, means = jax.lax.map(one_draw, proposals.x)
-    weights = jnp.exp(log_weights(proposals.log_ratio, rows))[:, None, None]
-    return jax.tree.map(lambda leaf: (weights * leaf).sum(0), means)
+    logs = log_weights(proposals.log_ratio, rows)
+    weights = jnp.exp(logs)[:, None, None]
+    return jax.tree.map(lambda leaf: (weights * leaf).sum(0), means), effective_size(logs)
 
 
 @jax.jit
-def _expected(p: Predictor, values: Array, seen: Array, qx: LatentNormal, noise: Array) -> tuple[Array, ...]:
-    return tuple(jnp.moveaxis(means, -1, 0) for means in _means(p, values, seen, qx, noise))
+def _expected(
+    p: Predictor, values: Array, seen: Array, qx: LatentNormal, noise: Array
+) -> tuple[tuple[Array, ...], Float[Array, " B"]]:
+    means, size = _means(p, values, seen, qx, noise)
+    return tuple(jnp.moveaxis(part, -1, 0) for part in means), size
 
 
 @jax.jit
-def _points(p: Predictor, values: Array, seen: Array, qx: LatentNormal, noise: Array) -> Float[Array, "B D"]:
-    return blocks.points(p.layout, _means(p, values, seen, qx, noise)).T
+def _points(
+    p: Predictor, values: Array, seen: Array, qx: LatentNormal, noise: Array
+) -> tuple[Float[Array, "B D"], Float[Array, " B"]]:
+    means, size = _means(p, values, seen, qx, noise)
+    return blocks.points(p.layout, means).T, size
 
 
 @jax.jit
@@ -253,11 +294,12 @@ def _points_at(p: Predictor, values: Array, x: Float[Array, "B Q"]) -> Float[Arr
 @jax.jit
 def _weighted_draws(
     p: Predictor, values: Array, seen: Array, qx: LatentNormal, noise: Array
-) -> tuple[Float[Array, "S B Q"], Float[Array, "S B"]]:
-    """Draws of x and their weights."""
+) -> tuple[Float[Array, "S B Q"], Float[Array, "S B"], Float[Array, " B"]]:
+    """Draws of x, their weights and their effective number."""
     proposals = propose(qx, noise)
     rows = jax.lax.map(lambda x: _log_probs(p, values, seen, x)[0].sum(1), proposals.x)
-    return proposals.x, jnp.exp(log_weights(proposals.log_ratio, rows))
+    logs = log_weights(proposals.log_ratio, rows)
+    return proposals.x, jnp.exp(logs), effective_size(logs)
 
 
 def _answers(predictor: Predictor, table: Table, answer: Callable[..., Any], n_draws: int) -> Any:
@@ -270,9 +312,21 @@ def _answers(predictor: Predictor, table: Table, answer: Callable[..., Any], n_d
     )
 
 
+def _weighted_answers(predictor: Predictor, table: Table, answer: Callable[..., Any], n_draws: int) -> Any:
+    """The same for an answer that comes with the effective number of draws behind it."""
+    found, sizes = _answers(predictor, table, answer, n_draws)
+    warn_of_few_draws(sizes)
+    return found
+
+
+def effective_sample_size(predictor: Predictor, table: Table, n_draws: int = N_PROPOSALS) -> Float[np.ndarray, " N"]:
+    """How many of n_draws importance-weighted draws of x carry each row's answers."""
+    return _answers(predictor, table, _densities, n_draws)[1]
+
+
 def fill_values(predictor: Predictor, table: Table, n_draws: int = 32) -> np.ndarray:
     """One coded value per cell [N D], schema order: E[y | the row's observed cells], or the likeliest level."""
-    return _schema_order(predictor.layout, _answers(predictor, table, _points, n_draws))
+    return _schema_order(predictor.layout, _weighted_answers(predictor, table, _points, n_draws))
 
 
 def level_probabilities(predictor: Predictor, table: Table, column: int, n_draws: int = 32) -> np.ndarray:
@@ -284,7 +338,7 @@ def levels_of_columns(
     predictor: Predictor, table: Table, columns: Sequence[int], n_draws: int = 32
 ) -> list[np.ndarray]:
     """The same of several columns from one sweep over the rows, which costs as much as for one of them."""
-    expected = _answers(predictor, table, _expected, n_draws)
+    expected = _weighted_answers(predictor, table, _expected, n_draws)
     found = []
     for column in columns:
         place = predictor.layout.order.index(column)
@@ -305,7 +359,7 @@ def values_at(predictor: Predictor, table: Table, x: np.ndarray) -> np.ndarray:
 
 def log_density(predictor: Predictor, table: Table, n_draws: int = 32) -> np.ndarray:
     """The importance-weighted lower bound on log p(observed cells) of every row [N], in coded units."""
-    return _answers(predictor, table, _densities, n_draws)
+    return _weighted_answers(predictor, table, _densities, n_draws)
 
 
 def reconstruction(predictor: Predictor, table: Table, n_draws: int = 32) -> np.ndarray:
@@ -321,14 +375,16 @@ def cell_log_density(predictor: Predictor, shown: Table, complete: Table, n_draw
     """
     layout = predictor.layout
     noise = standard_draws(n_draws, predictor.n_components)
-    parts = []
+    parts, sizes = [], []
     with compiled_work():
         for (n, _, values, seen), (_, _, truth, known) in zip(
             _chunks(layout, shown), _chunks(layout, complete), strict=True
         ):
             qx = _latent_chunk(predictor, values, seen)
-            cells = _cells(predictor, truth, known, seen & known, qx, noise)
+            cells, size = _cells(predictor, truth, known, seen & known, qx, noise)
             parts.append(np.where(known, np.asarray(cells), np.nan)[:n])
+            sizes.append(np.asarray(size)[:n])
+    warn_of_few_draws(np.concatenate(sizes))
     return _schema_order(layout, np.concatenate(parts))
 
 
@@ -340,10 +396,30 @@ def _moments_at(p: Predictor, x: Float[Array, "B Q"]) -> tuple[Array, Array]:
     return moments(p.model.gp, p.q, features(p.model.gp, x))
 
 
-def _draw_cells(p: Predictor, values: np.ndarray, f: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """y from its likelihood [n D], schema order."""
-    thetas = jax.tree.map(np.asarray, p.model.thetas)
-    return _schema_order(p.layout, blocks.draws(p.layout, thetas, values, f, rng))
+@jax.jit
+def _features_at(gp: SparseGP, x: Array) -> tuple[Array, Array]:
+    seen_by_Z = features(gp, x)
+    return seen_by_Z.A, seen_by_Z.rest
+
+
+class Noise(NamedTuple):
+    """One draw of the columns' noise: their thetas with it, and what the deviations of f are multiplied by."""
+
+    thetas: Thetas
+    spread: Float[np.ndarray, "... P"]
+
+
+def _draw_noise(p: Predictor, rng: np.random.Generator, shape: tuple[int, ...] = ()) -> Noise:
+    """A noise sd for every column whose cells tell it no better than a χ²; it is that of the column's last function."""
+    thetas: list[dict[str, Array]] = []
+    spread = np.ones((*shape, p.layout.n_functions))
+    for block, theta in zip(p.layout.blocks, p.model.thetas, strict=True):
+        plain: dict[str, Array] = {name: np.asarray(value) for name, value in theta.items()}
+        if "n_cells" in theta:
+            plain["noise_scale"] = draw_noise(rng, plain, shape)
+            spread[..., block.functions[0] + block.width - 1 : block.functions[1] : block.width] = plain["noise_scale"]
+        thetas.append(plain)
+    return Noise(tuple(thetas), spread)
 
 
 def draw_rows(predictor: Predictor, table: Table, seed: int) -> np.ndarray:
@@ -354,14 +430,10 @@ def draw_rows(predictor: Predictor, table: Table, seed: int) -> np.ndarray:
         for n, rows, values, _ in _chunks(predictor.layout, table):
             x = rng.normal(size=(len(rows), predictor.n_components))
             f_mean, f_var = (np.asarray(part).T[:n] for part in _moments_at(predictor, x))
-            parts.append(_draw_cells(predictor, values[:n], rng.normal(f_mean, np.sqrt(f_var)), rng))
-    return np.concatenate(parts)
-
-
-@jax.jit
-def _features_at(gp: SparseGP, x: Array) -> tuple[Array, Array]:
-    seen_by_Z = features(gp, x)
-    return seen_by_Z.A, seen_by_Z.rest
+            noise = _draw_noise(predictor, rng, (n,))
+            f = rng.normal(f_mean, noise.spread * np.sqrt(f_var))
+            parts.append(blocks.draws(predictor.layout, noise.thetas, values[:n], f, rng))
+    return _schema_order(predictor.layout, np.concatenate(parts))
 
 
 def draw_table(predictor: Predictor, table: Table, seed: int) -> np.ndarray:
@@ -369,25 +441,43 @@ def draw_table(predictor: Predictor, table: Table, seed: int) -> np.ndarray:
     rng = np.random.default_rng(seed)
     parts = []
     with compiled_work():
-        v = _draws_of_v(predictor.q, rng, 1)[0]
+        decoder = next(_draw_decoders(predictor, rng, 1))
         for n, rows, values, _ in _chunks(predictor.layout, table):
             x = rng.normal(size=(len(rows), predictor.n_components))
-            parts.append(_draw_cells(predictor, values[:n], _functions_at(predictor.model.gp, v, x, rng)[:n], rng))
-    return np.concatenate(parts)
+            f = _functions_at(predictor.model.gp, decoder, x, rng)
+            parts.append(blocks.draws(predictor.layout, decoder.noise.thetas, values[:n], f[:n], rng))
+    return _schema_order(predictor.layout, np.concatenate(parts))
 
 
-def _functions_at(gp: SparseGP, v: Float[np.ndarray, "P M"], x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """f [B P] of rows that share v: b + s (Aᵀv + √rest ε)."""
+class DecoderDraw(NamedTuple):
+    """One draw of what a trained decoder leaves open: v of these functions, and the noise of every column."""
+
+    functions: np.ndarray  # [n] out of P
+    v: Float[np.ndarray, "n M"]
+    noise: Noise
+
+
+def _draw_decoders(
+    p: Predictor, rng: np.random.Generator, n_draws: int, functions: np.ndarray | None = None
+) -> Iterator[DecoderDraw]:
+    """v_p ~ N(m_p, S_p) and noise for every function, or for these, n_draws times."""
+    own = np.arange(p.layout.n_functions) if functions is None else functions
+    m, S = (np.asarray(part, np.float64)[own] for part in (p.q.m, p.q.S))
+    roots = np.linalg.cholesky(unpack_doubled(S, m.shape[1]) + 1e-9 * np.eye(m.shape[1]))
+    for _ in range(n_draws):
+        noise = _draw_noise(p, rng)
+        deviation = (roots @ rng.normal(size=(*m.shape, 1)))[..., 0]
+        yield DecoderDraw(own, m + noise.spread[own, None] * deviation, noise)
+
+
+def _functions_at(gp: SparseGP, decoder: DecoderDraw, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """f [B P] of rows that share a decoder, b + s (Aᵀv + √rest ε); zero for functions that it does not have."""
+    own = decoder.functions
     A, rest = (np.asarray(part) for part in _features_at(gp, x))
-    noise = np.sqrt(rest)[:, None] * rng.normal(size=(len(x), len(v)))
-    return np.asarray(gp.bias) + np.exp(np.asarray(gp.log_scale)) * ((v @ A).T + noise)
-
-
-def _draws_of_v(q: Posterior, rng: np.random.Generator, n_draws: int) -> list[Float[np.ndarray, "P M"]]:
-    """v_p ~ N(m_p, S_p) for every function, n_draws times."""
-    m = np.asarray(q.m)
-    roots = np.linalg.cholesky(np.asarray(unpack_doubled(q.S, m.shape[1])) + 1e-9 * np.eye(m.shape[1]))
-    return [m + (roots @ rng.normal(size=(*m.shape, 1)))[..., 0] for _ in range(n_draws)]
+    noise = np.sqrt(rest)[:, None] * decoder.noise.spread[own] * rng.normal(size=(len(x), len(own)))
+    f = np.zeros((len(x), len(gp.bias)))
+    f[:, own] = np.asarray(gp.bias)[own] + np.exp(np.asarray(gp.log_scale)[own]) * ((decoder.v @ A).T + noise)
+    return f
 
 
 def compile_draws(predictor: Predictor, n_rows: int) -> Compilation:
@@ -396,38 +486,62 @@ def compile_draws(predictor: Predictor, n_rows: int) -> Compilation:
     The predictor need not be trained: only its shapes matter.
     """
     size = _chunk_size(n_rows)
-    values = jax.ShapeDtypeStruct((size, len(predictor.layout.slot_order)), np.float64)
+    values = jax.ShapeDtypeStruct((size, len(predictor.layout.slot_order)), predictor.dtype)
     seen = jax.ShapeDtypeStruct((size, len(predictor.layout.order)), np.bool_)
     x = jax.ShapeDtypeStruct((size, predictor.n_components), np.float64)
-    noise = standard_draws(N_PROPOSALS, predictor.n_components)
+    noise = standard_draws(N_PROPOSALS, predictor.n_components).astype(predictor.dtype)
     with jax.enable_x64(True):
         qx = jax.eval_shape(_encode, predictor, values, seen)
     return Compilation(
         (_encode, (predictor, values, seen)),
         (_weighted_draws, (predictor, values, seen, qx, noise)),
-        (_features_at, (predictor.model.gp, x)),
+        (_features_at, (in_precision(predictor.model.gp, np.float64), x)),
     )
 
 
-def draw_given(predictor: Predictor, table: Table, n_draws: int, seed: int) -> Iterator[Float[np.ndarray, "S n D"]]:
+class Chunk(NamedTuple):
+    """Some rows of a table: where they begin, how many they are, and draws of them, each [n D], one at a time."""
+
+    start: int
+    n_rows: int
+    draws: Iterator[Float[np.ndarray, "n D"]]
+
+    @property
+    def rows(self) -> slice:
+        return slice(self.start, self.start + self.n_rows)
+
+
+def draw_given(
+    predictor: Predictor, table: Table, n_draws: int, seed: int, columns: Sequence[int] | None = None
+) -> Iterator[Chunk]:
     """Coded draws of whole rows given their observed cells, chunk by chunk: x, f and y, jointly within a row.
 
     x is drawn among N_PROPOSALS by their weights, so that what q(x) got wrong is put right by the likelihood. The
-    rows of one draw share its functions: what is not known of them then shows in whatever is pooled over rows.
+    rows of one draw share its functions: what is not known of them then shows in whatever is pooled over rows. Where
+    only some columns are asked for, others may be NaN.
     """
     rng = np.random.default_rng(seed)
-    noise = standard_draws(N_PROPOSALS, predictor.n_components)
+    noise = standard_draws(N_PROPOSALS, predictor.n_components).astype(predictor.dtype)
+    layout, gp = predictor.layout, in_precision(predictor.model.gp, np.float64)
+    only = blocks.blocks_with(layout, range(len(layout.order)) if columns is None else set(columns))
+    functions = np.concatenate([np.arange(*layout.blocks[number].functions) for number in only])
+    sizes: list[np.ndarray] = []
+
+    def draw(decoder: DecoderDraw, x: np.ndarray, weights: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """One draw of the rows that `values` [n V] has; x [S B Q] and weights [S B] are padded."""
+        ends = np.cumsum(weights, axis=0)
+        chosen = np.minimum((rng.random(x.shape[1]) * ends[-1] > ends).sum(0), len(x) - 1)
+        f = _functions_at(gp, decoder, x[chosen, np.arange(x.shape[1])], rng)[: len(values)]
+        return _schema_order(layout, blocks.draws(layout, decoder.noise.thetas, values, f, rng, only))
+
+    at = 0
     with compiled_work():
-        functions = _draws_of_v(predictor.q, rng, n_draws)
-        for n, _, values, seen in _chunks(predictor.layout, table):
-            x, weights = (
-                np.asarray(part)
-                for part in _weighted_draws(predictor, values, seen, _latent_chunk(predictor, values, seen), noise)
-            )
-            ends = np.cumsum(weights, axis=0)
-            draws = []
-            for v in functions:
-                chosen = np.minimum((rng.random(x.shape[1]) * ends[-1] > ends).sum(0), len(x) - 1)
-                f = _functions_at(predictor.model.gp, v, x[chosen, np.arange(x.shape[1])], rng)
-                draws.append(_draw_cells(predictor, values[:n], f[:n], rng))
-            yield np.stack(draws)
+        decoders = list(_draw_decoders(predictor, rng, n_draws, functions))
+        for n, _, values, seen in _chunks(layout, table, predictor.dtype):
+            weighted = _weighted_draws(predictor, values, seen, _latent_chunk(predictor, values, seen), noise)
+            x, weights, size = (np.asarray(part, np.float64) for part in weighted)
+            sizes.append(size[:n])
+            rows = (x, weights, values[:n].astype(np.float64))
+            yield Chunk(at, n, (draw(decoder, *rows) for decoder in decoders))
+            at += n
+    warn_of_few_draws(np.concatenate(sizes))

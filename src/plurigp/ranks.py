@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 KNOTS = np.linspace(0.0, 1.0, 41)  # the ranks at which a map is kept
 CHANCE = float(np.mean(KNOTS * (1 - KNOTS)))  # mean squared deviation of a share of ranks from its place, times n
@@ -20,8 +20,14 @@ def ranks(
     Draws equal to the cell, as of counts, count as below it in a share drawn at random. A cell known up to a limit
     (low < high) ranks at random among the draws within its bounds.
     """
-    below, within = (draws < low).sum(0), ((draws >= low) & (draws <= high)).sum(0)
-    return (below + rng.random(len(low)) * (within + 1)) / (len(draws) + 1)
+    return ranks_by_counts((draws < low).sum(0), ((draws >= low) & (draws <= high)).sum(0), len(draws), rng)
+
+
+def ranks_by_counts(
+    below: Int[np.ndarray, "..."], within: Int[np.ndarray, "..."], n_draws: int, rng: np.random.Generator
+) -> Float[np.ndarray, "..."]:
+    """The same from how many draws lie below each cell and how many within its bounds."""
+    return (below + rng.random(below.shape) * (within + 1)) / (n_draws + 1)
 
 
 def unchanged(n_columns: int) -> Float[np.ndarray, "D K"]:

@@ -19,9 +19,9 @@ COOLED = 0.03
 class Schedule:
     """How long and how fast. `tol`: nats per observed cell that WINDOW epochs must gain for training to go on.
 
-    `narrow` is what the covariance part of kl_u counts while training (1: the bound itself). A q(v) as wide as the
-    bound wants it makes functions pay for what no cell contradicts, and scales and encoder settle for too little; with
-    less of it they learn what predicts hidden cells better. Once trained, q(v) gets the width that the data leave it.
+    `kl_covariance_weight` is the weight of the covariance part of kl_u while training, for either optimiser (1: the
+    bound itself): a cold posterior, since the full KL over-regularises output scales and encoder. Once trained, q(v)
+    gets the covariance that the full KL gives it.
     """
 
     max_epochs: int = 600
@@ -30,7 +30,7 @@ class Schedule:
     natural_rate: float = 0.3
     tol: float = 3e-4
     optimizer: str = "natural"
-    narrow: float = 0.4
+    kl_covariance_weight: float = 0.4
 
 
 class Passes(NamedTuple):
@@ -51,12 +51,12 @@ def enough_epochs(n_rows: int, batch_size: int, passes: Passes = USUAL) -> int:
 
 
 class Rates(NamedTuple):
-    """Step sizes of an epoch, and how cautious and how narrow the natural steps are."""
+    """Step sizes of an epoch, the caution of its natural steps, and the weight of kl_u's covariance part."""
 
     learning: Scalar
     natural: Scalar
     caution: Scalar
-    narrow: Scalar
+    kl_covariance_weight: Scalar
 
 
 def rates_of(schedule: Schedule, n_done: int, factor: float, dtype: Any) -> Rates:
@@ -66,7 +66,7 @@ def rates_of(schedule: Schedule, n_done: int, factor: float, dtype: Any) -> Rate
         schedule.learning_rate * factor * warm * haste,
         schedule.natural_rate * factor,
         1.0 - warm,
-        schedule.narrow,
+        schedule.kl_covariance_weight,
     )
     return Rates(*(np.asarray(part, dtype) for part in parts))
 

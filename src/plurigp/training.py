@@ -15,6 +15,7 @@ from plurigp.arrays import Array, Scalar
 from plurigp.bound import Batch, Bound, BoundSpec, Nudge, bound, no_nudge
 from plurigp.compiling import Compilation
 from plurigp.data import batches
+from plurigp.gp.linalg import inverse_root, pack, unpack_doubled
 from plurigp.gp.sparse import (
     Common,
     Natural,
@@ -24,12 +25,13 @@ from plurigp.gp.sparse import (
     common_step,
     each_its_own,
     follow,
+    kl_covariance,
     natural_step,
     posterior_of,
     posterior_of_root,
     prior,
-    widened,
     with_common,
+    with_full_kl,
 )
 from plurigp.model import Model
 from plurigp.schedule import Plateau, Rates, Schedule, rates_of
@@ -133,7 +135,7 @@ def _natural_step(spec: BoundSpec, state: State, batch: Batch, key: Array, rates
     nudge = no_nudge(spec, len(batch.values), batch.values.dtype)
     by_model, (parts, trace), slopes = _slopes(objective, state.model, nudge)
     gp = state.model.gp
-    natural = natural_step(gp, natural, slopes, rates.natural, rates.caution, rates.narrow)
+    natural = natural_step(gp, natural, slopes, rates.natural, rates.caution, rates.kl_covariance_weight)
     common = state.common
     if common is not None:
         weight = jnp.tile(batch.weight * batch.real / spec.n_draws, spec.n_draws).astype(slopes.A.dtype)
@@ -151,12 +153,13 @@ def _slopes(objective: Any, model: Model, nudge: Nudge) -> tuple[Model, tuple[Bo
 
 
 def _adam_step(spec: BoundSpec, state: State, batch: Batch, key: Array, rates: Rates) -> tuple[State, Epoch]:
-    """Adam on everything, q(v) included: the paper's way."""
+    """Adam on everything, q(v) included, with the objective of the natural steps; the paper's way at weight 1."""
 
     def objective(tree: tuple[Model, Root]) -> tuple[Scalar, tuple[Bound, Any]]:
         model, q = tree
-        parts, trace = bound(spec, model, posterior_of_root(*q), batch, key)
-        return parts.total, (parts, trace)
+        posterior = posterior_of_root(*q)
+        parts, trace = bound(spec, model, posterior, batch, key)
+        return parts.total + (1 - rates.kl_covariance_weight) * kl_covariance(posterior), (parts, trace)
 
     slopes, (parts, trace) = jax.grad(objective, has_aux=True)((state.model, state.q))
     per_row = 1 / (batch.weight * len(batch.values))
@@ -187,35 +190,59 @@ def _key(seed: Int[Array, ""], step: Int[Array, ""]) -> Array:
 
 
 @jax.jit
-def _refreshed(q: Natural, common: Common | None, log_scale: Float[Array, " P"], narrow: Scalar) -> Posterior:
+def _refreshed(
+    q: Natural, common: Common | None, log_scale: Float[Array, " P"], kl_covariance_weight: Scalar
+) -> Posterior:
     own = posterior_of(q)
-    return own if common is None else with_common(own, common, jnp.exp(log_scale[len(q.lam) :]), narrow)
+    return own if common is None else with_common(own, common, jnp.exp(log_scale[len(q.lam) :]), kl_covariance_weight)
 
 
-def refresh(state: State, narrow: Scalar) -> State:
+def refresh(state: State, kl_covariance_weight: Scalar) -> State:
     """q(v) factorised anew."""
     if not isinstance(state.q, Natural):
         return state
-    return state._replace(now=_refreshed(state.q, state.common, state.model.gp.log_scale, narrow))
+    now = _refreshed(state.q, state.common, state.model.gp.log_scale, kl_covariance_weight)
+    return state._replace(now=now)
 
 
-def settled(state: State, narrow: float) -> Posterior:
-    """q(v) factorised a last time: its m where training left it, its S as wide as the data leave it."""
+@jax.jit
+def _root_with_full_kl(q: Root, kl_covariance_weight: Scalar) -> Root:
+    """The Root of the S that the full KL gives: S⁻¹ = I + τ (Λ − I) with Λ the inverse of the S that was learned."""
+    S = unpack_doubled(posterior_of_root(*q).S, q.m.shape[1])
+    R, _ = inverse_root(S)
+    full = posterior_of(with_full_kl(Natural(q.m, pack(jnp.matmul(R.mT, R))), kl_covariance_weight)).whole
+    assert full is not None
+    L = jnp.matmul(full, inverse_root(full).R.mT)  # L Lᵀ = S, so L = S L⁻ᵀ
+    log_diagonal = jnp.log(jnp.diagonal(L, axis1=1, axis2=2))
+    return Root(q.m, jnp.tril(L, -1) + log_diagonal[:, :, None] * jnp.eye(L.shape[-1], dtype=L.dtype))
+
+
+def finalise(state: State, kl_covariance_weight: float) -> State:
+    """q(v) factorised a last time, in `now` but for Adam: m where training left it, S as the full KL gives it."""
+    weight, one = (np.asarray(value, state.model.gp.bias.dtype) for value in (kl_covariance_weight, 1.0))
     if isinstance(state.q, Root):
-        return posterior_of_root(*state.q)
-    tau, one = (np.asarray(value, state.q.lam.dtype) for value in (narrow, 1.0))
-    last = refresh(state, tau).now
-    wide = refresh(state._replace(q=widened(state.q, tau)), one).now
+        return state if weight == 1 else state._replace(q=_root_with_full_kl(state.q, weight))
+    last = refresh(state, weight).now
+    learned = Natural(*map(np.asarray, state.q))
+    wide = refresh(state._replace(q=with_full_kl(learned, weight)), one).now
     assert last is not None
     assert wide is not None
-    return wide._replace(m=last.m)
+    return state._replace(now=wide._replace(m=last.m))
+
+
+def posterior(state: State) -> Posterior:
+    """q(v) with every function's S written out."""
+    if isinstance(state.q, Root):
+        return posterior_of_root(*state.q)
+    assert state.now is not None
+    return each_its_own(state.now)
 
 
 def compile_training(spec: BoundSpec, state: State, batch: Batch, rates: Rates) -> None:
     """Compile the step and the refresh side by side, both ahead of their first call."""
     others = []
     if isinstance(state.q, Natural):
-        refreshing = (state.q, state.common, state.model.gp.log_scale, rates.narrow)
+        refreshing = (state.q, state.common, state.model.gp.log_scale, rates.kl_covariance_weight)
         others = [Compilation((_refreshed, refreshing))]
         state = state._replace(now=jax.eval_shape(_refreshed, *refreshing))
     step = Compilation((_compiled_step, (spec, state, batch, np.int64(0), np.int32(0), rates)))
@@ -234,7 +261,7 @@ def run_epoch(
     for n, batch in enumerate(epoch):
         at = first_step + n
         if state.now is None or at % REFRESH == 0 or (at < EAGER and rates.caution > 0):
-            state = refresh(state, rates.narrow)
+            state = refresh(state, rates.kl_covariance_weight)
         state, step = train_step(spec, state, batch, seed, at, rates)
         steps.append(step)
         if n % IN_FLIGHT == IN_FLIGHT - 1:
@@ -279,20 +306,18 @@ def train(
         if on_epoch is not None:
             on_epoch(len(epochs), epoch)
     stopped = "max_epochs" if len(epochs) >= schedule.max_epochs else "plateau"
-    q, final = _settle(spec, state, data, schedule, seed)
+    q, final = _final(spec, state, data, schedule, seed)
     return Trained(state.model, q, final, epochs, stopped)
 
 
-def _settle(spec: BoundSpec, state: State, data: Data, schedule: Schedule, seed: int) -> tuple[Posterior, Bound]:
+def _final(spec: BoundSpec, state: State, data: Data, schedule: Schedule, seed: int) -> tuple[Posterior, Bound]:
     """q(v) factorised a last time, and the bound by steps of size zero: nothing new has to be compiled."""
     dtype = data.values.dtype
-    still = Rates(*(np.zeros((), dtype) for _ in Rates._fields))._replace(narrow=np.ones((), dtype))
-    q = settled(state, schedule.narrow)
-    if isinstance(state.q, Natural):
-        state = state._replace(now=q)
+    still = Rates(*(np.zeros((), dtype) for _ in Rates._fields))._replace(kl_covariance_weight=np.ones((), dtype))
+    state = finalise(state, schedule.kl_covariance_weight)
     bounds: list[Bound] = []
     for n in range(max(1, min(FINAL_DRAWS, FINAL_DRAWS * FINAL_ROWS // len(data.values)))):
         epoch = data.epoch(schedule.batch_size, np.random.default_rng(n))
         for batch in epoch:
             bounds.append(train_step(spec, state, batch, seed, -1 - len(bounds), still)[1].bound)
-    return each_its_own(q), _average(bounds)
+    return posterior(state), _average(bounds)

@@ -21,7 +21,6 @@ def failing(error: BaseException) -> int:
         (CommandError("out.csv: is there already"), 1, "error: out.csv: is there already"),
         (FileNotFoundError(2, "No such file or directory", "a.csv"), 1, "error: a.csv: No such file or directory"),
         (OSError(28, "No space left on device"), 1, "error: No space left on device"),
-        (KeyboardInterrupt(), 130, "interrupted"),
         (ZeroDivisionError("by\nzero"), 70, "internal error: ZeroDivisionError: by\\nzero; rerun with PLURIGP_DEBUG=1"),
         (AssertionError(), 70, "internal error: AssertionError: AssertionError; rerun"),
     ],

@@ -193,9 +193,9 @@ def test_one_full_step_is_exact_sparse_regression(start, rng):
         np.testing.assert_allclose(s**2 * Lz @ S[p] @ Lz.T, Sigma, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("narrow", [0.4, 0.1])
-def test_a_narrow_q_has_the_mean_of_the_wide_one_and_can_be_widened(narrow, rng):
-    """Steps with τ < 1 end at the optimum's own m, with Λ − I in its 1/τ-fold; `widened` undoes that."""
+@pytest.mark.parametrize("weight", [0.4, 0.1])
+def test_a_cold_q_has_the_mean_of_the_full_one_and_its_covariance_can_be_restored(weight, rng):
+    """Steps with τ < 1 end at the optimum's own m, with Λ − I in its 1/τ-fold; `with_full_kl` undoes that."""
     gp, x, noise_var = make_gp(rng), jnp.asarray(rng.normal(size=(20, Q))), 0.3
     y, rows, q = rng.normal(size=(P, 20)), features(gp, x), prior(P, M, FLOAT64)
 
@@ -205,12 +205,12 @@ def test_a_narrow_q_has_the_mean_of_the_wide_one_and_can_be_widened(narrow, rng)
 
     m, S = dense(natural_step(gp, q, slopes(q), *EXACT))
     for _ in range(400):
-        q = natural_step(gp, q, slopes(q), *EXACT, narrow)
+        q = natural_step(gp, q, slopes(q), *EXACT, weight)
     ours = dense(q)
     np.testing.assert_allclose(ours[0], m, rtol=1e-5, atol=1e-6)
     added, ours_added = (np.linalg.inv(cov) - np.eye(M) for cov in (S, ours[1]))
-    np.testing.assert_allclose(ours_added, added / narrow, rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(dense(sparse.widened(q, narrow))[1], S, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(ours_added, added / weight, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(dense(sparse.with_full_kl(q, weight))[1], S, rtol=1e-6, atol=1e-8)
 
 
 def test_with_an_inducing_point_at_every_row_it_is_gp_regression(rng):
@@ -431,8 +431,8 @@ def test_a_full_shared_step_is_everyones_own_step(n_own, rng):
     close(moments(case.gp, q, new), moments(case.gp, theirs, new), 1e-6)
 
 
-def test_shared_functions_are_narrow_as_everyones_own(rng):
-    """The S of a narrow step, and the m of a full one."""
+def test_shared_functions_are_cold_as_everyones_own(rng):
+    """The S of a step with a smaller weight, and the m of a full one."""
     case, at_prior = Regression(rng, 0), prior(P, M, FLOAT64)
     slopes = case.slopes(posterior_of(at_prior))
     narrow, wide = (posterior_of(natural_step(case.gp, at_prior, slopes, *EXACT, tau)) for tau in (0.3, 1.0))

@@ -5,6 +5,16 @@ import sys
 
 def main() -> None:
     """Run the verb that the command line asks for and exit with its code."""
+    from plurigp.cli import interrupt
+
+    interrupt.listen()
+    try:
+        _run()
+    except KeyboardInterrupt:
+        interrupt.end()
+
+
+def _run() -> None:
     from plurigp.cli.app import app
 
     for stream in (sys.stdout, sys.stderr):

@@ -13,9 +13,10 @@ from pathlib import Path
 
 import typer
 
+from plurigp.cli.interrupt import end
 from plurigp.cli.text import plain
 
-FAILED, INTERNAL, INTERRUPTED = 1, 70, 130
+FAILED, INTERNAL = 1, 70
 
 
 class CommandError(Exception):
@@ -30,7 +31,7 @@ def one_line_errors() -> Iterator[None]:
         try:
             yield
         except KeyboardInterrupt:
-            raise _failed("interrupted", INTERRUPTED) from None
+            end()
         except (typer.Exit, typer.Abort, BrokenPipeError):
             raise
         except Exception as error:

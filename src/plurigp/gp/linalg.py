@@ -115,9 +115,7 @@ def inverse_root(Lam: Float[Array, "P M M"]) -> Root:
         wide = jnp.asarray(Lam_p, jnp.float64)
         rounding = jnp.finfo(Lam.dtype).eps * jnp.trace(wide)
         L = jax.lax.linalg.cholesky(wide + rounding * eye, symmetrize_input=False)
-        R = jax.lax.linalg.triangular_solve(
-            L.astype(Lam.dtype), eye.astype(Lam.dtype), left_side=True, lower=True
-        )
+        R = jax.lax.linalg.triangular_solve(L.astype(Lam.dtype), eye.astype(Lam.dtype), left_side=True, lower=True)
         return R, 2 * jnp.log(jnp.diagonal(L)).sum()
 
     return Root(*jax.lax.map(one, Lam))
@@ -132,9 +130,9 @@ def solve_upper(U: Float[Array, "B Q Q"], b: Float[Array, "S B Q"]) -> Float[Arr
     def substitute(n: Array, x: Float[Array, "Q S B"]) -> Float[Array, "Q S B"]:
         k = Q - 1 - n
         known = jnp.einsum("bj,jsb->sb", U[:, k], x)  # those below k are solved, the others still zero
-        return x.at[k].set((b[:, :, k] - known) / diagonal[:, k])
+        return jnp.asarray(x).at[k].set((b[:, :, k] - known) / diagonal[:, k])
 
-    x = jax.lax.fori_loop(0, Q, substitute, jnp.zeros((Q, *b.shape[:2]), b.dtype))
+    x: Array = jax.lax.fori_loop(0, Q, substitute, jnp.zeros((Q, *b.shape[:2]), b.dtype))
     return jnp.moveaxis(x, 0, 2)
 
 

@@ -91,12 +91,14 @@ def posterior_of(natural: Natural) -> Posterior:
     return Posterior(m, pack_doubled(S), (R**2).sum((1, 2)), (-logdet).astype(dtype), whole=S)
 
 
-def with_common(own: Posterior, common: Common, scale: Float[Array, " C"], narrow: Scalar | float = 1.0) -> Posterior:
+def with_common(
+    own: Posterior, common: Common, scale: Float[Array, " C"], kl_covariance_weight: Scalar | float = 1.0
+) -> Posterior:
     """Append the functions that share a basis, by one eigendecomposition: S = U diag(shrink) Uᵀ, and m = S s β targets
-    with the S that `narrow` = 1 would give."""
+    with the S of the full KL."""
     g, U = jnp.linalg.eigh(common.G.astype(jnp.float64))
     precision = (scale**2 * common.beta).astype(jnp.float64)[:, None] * jnp.maximum(g, 0)
-    shrink = 1 / (1 + precision / narrow)
+    shrink = 1 / (1 + precision / kl_covariance_weight)
     lam = (scale * common.beta)[:, None] * common.targets
     m = ((lam @ U) / (1 + precision)) @ U.T
     parts = (m, shrink.sum(1), jnp.log(shrink).sum(1), U, shrink)
@@ -151,6 +153,11 @@ def moments(gp: SparseGP, q: Posterior, seen_by_Z: Features) -> tuple[Float[Arra
     return f_mean, scale**2 * (rest + spent)
 
 
+def kl_covariance(q: Posterior) -> Scalar:
+    """The part of kl_u that S has: ½ Σ_p (tr S − M − log det S)."""
+    return 0.5 * (q.trace - q.m.shape[1] - q.logdet).sum()
+
+
 def kl_u(q: Posterior) -> Scalar:
     """Σ_p KL(q(v_p) ‖ N(0, I)) = ½ Σ_p (tr S + |m|² − M − log det S)."""
     n_inducing = q.m.shape[1]
@@ -167,7 +174,7 @@ class Slopes(NamedTuple):
 
 
 def natural_step(
-    gp: SparseGP, q: Natural, slopes: Slopes, step: Scalar, caution: Scalar, narrow: Scalar | float = 1.0
+    gp: SparseGP, q: Natural, slopes: Slopes, step: Scalar, caution: Scalar, kl_covariance_weight: Scalar | float = 1.0
 ) -> Natural:
     """One step of size ρ towards the optimum for these rows, for the functions that come first in `slopes`.
 
@@ -175,22 +182,23 @@ def natural_step(
     with g = ∂/∂a and β = −2 ∂/∂v. A negative β (likelihoods that are not log-concave) counts as zero,
     which keeps Λ ⪰ (1−ρ) Λ + ρ I positive definite by construction. `caution` κ raises β to κ|g|: no cell then asks
     for a step of more than 1/κ, which a Poisson or a log sd far from its place otherwise does; 0 is the exact update.
-    `narrow` τ divides β: the optimum of the bound with τ ½ (tr S − M − log det S) in kl_u, which leaves its m in place.
+    `kl_covariance_weight` τ divides β: the optimum of the bound with τ `kl_covariance` in kl_u, which leaves its m in
+    place.
     """
     n, A = len(q.lam), slopes.A
     scale, bias = jnp.exp(gp.log_scale[:n, None]), gp.bias[:n, None]
     by_mean, by_var, f_mean = (part[:n] for part in (slopes.by_mean, slopes.by_var, slopes.f_mean))
-    beta = jnp.maximum(-2 * by_var / narrow, caution * jnp.abs(by_mean))
+    beta = jnp.maximum(-2 * by_var / kl_covariance_weight, caution * jnp.abs(by_mean))
     Lam = (beta * scale**2) @ pack_outer(A).T
     lam = ((by_mean + beta * (f_mean - bias)) * scale) @ A.T
     eye = packed_eye(len(A), A.dtype)
     return Natural((1 - step) * q.lam + step * lam, (1 - step) * q.Lam + step * (eye + Lam))
 
 
-def widened(q: Natural, narrow: Scalar | float) -> Natural:
-    """Λ as it would be with all of kl_u, from one that was learned with τ = `narrow`: I + τ (Λ − I)."""
+def with_full_kl(q: Natural, kl_covariance_weight: Scalar | float) -> Natural:
+    """Λ as the full kl_u gives it, from one that was learned with weight τ: I + τ (Λ − I)."""
     eye = packed_eye(q.lam.shape[1], q.Lam.dtype)
-    return Natural(q.lam, eye + narrow * (np.asarray(q.Lam) - eye))
+    return Natural(q.lam, eye + kl_covariance_weight * (q.Lam - eye))
 
 
 def common_step(gp: SparseGP, q: Common, slopes: Slopes, weight: Float[Array, " B"], step: Scalar) -> Common:

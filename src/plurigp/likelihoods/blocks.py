@@ -1,6 +1,6 @@
 """Columns of one family side by side. The one place where functions of a single cell are vmapped over a table."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from tempfile import TemporaryFile
 
@@ -85,6 +85,11 @@ def make_layout(schema: Schema) -> Layout:
         slot_order += slots
         at += sum(widths)
     return Layout(tuple(blocks), tuple(order), tuple(int(s) for s in slot_order))
+
+
+def blocks_with(layout: Layout, columns: Container[int]) -> list[int]:
+    """The numbers of the blocks that hold one of these columns (schema order)."""
+    return [i for i, b in enumerate(layout.blocks) if any(d in columns for d in layout.order[slice(*b.columns)])]
 
 
 def first_slots(columns: Iterable[Column]) -> np.ndarray:
@@ -318,18 +323,26 @@ def points(layout: Layout, means: tuple[Float[Array, "_ _ B"], ...]) -> Float[Ar
 
 
 def draws(
-    layout: Layout, thetas: Thetas, values: np.ndarray, f: np.ndarray, rng: np.random.Generator
+    layout: Layout,
+    thetas: Thetas,
+    values: np.ndarray,
+    f: np.ndarray,
+    rng: np.random.Generator,
+    only: Container[int] | None = None,
 ) -> Float[np.ndarray, "B D"]:
-    """One draw of y given f [B P] for every cell, block order; `values` [B V] gives the companion slots.
+    """One draw of y given f [B P] for every cell, block order; `values` [B V] gives the companion slots. With `only`,
+    the other blocks are NaN.
 
     Not compiled: rows first, and a cell's own numbers last, as NumPy likes them.
     """
-    out = []
-    for block, theta in zip(layout.blocks, thetas, strict=True):
-        facts = {**theta, "n_levels": np.asarray(block.n_functions)}
-        y, own = cell_values(block, values.T), cell_functions(block, f[:, slice(*block.functions)].T)
-        out.append(block.likelihood.sample(rng, facts, *(np.moveaxis(np.asarray(part), 2, 0) for part in (y, own))))
-    return np.concatenate(out, 1)
+    out = np.full((len(values), len(layout.order)), np.nan)
+    for number, (block, theta) in enumerate(zip(layout.blocks, thetas, strict=True)):
+        if only is None or number in only:
+            facts = {**theta, "n_levels": np.asarray(block.n_functions)}
+            y, own = cell_values(block, values.T), cell_functions(block, f[:, slice(*block.functions)].T)
+            cells = (np.moveaxis(np.asarray(part), 2, 0) for part in (y, own))
+            out[:, slice(*block.columns)] = block.likelihood.sample(rng, facts, *cells)
+    return out
 
 
 def encoder_features(layout: Layout, values: Float[Array, "V B"]) -> Float[Array, "E B"]:

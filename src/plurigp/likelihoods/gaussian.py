@@ -74,8 +74,17 @@ def _predictive(
 
 
 def noise_sd(theta: Theta) -> np.ndarray:
-    """The same as a deviation, in NumPy."""
-    return np.sqrt(FLOOR**2 + np.exp(2 * np.asarray(theta["log_sd"])))
+    """The noise as a deviation, in NumPy; `noise_scale` is there where the noise itself is drawn (`draw_noise`)."""
+    return np.sqrt(FLOOR**2 + np.exp(2 * np.asarray(theta["log_sd"]))) * theta.get("noise_scale", 1.0)
+
+
+def draw_noise(rng: np.random.Generator, theta: Theta, shape: tuple[int, ...]) -> np.ndarray:
+    """What the noise sd of each column is to be multiplied by, drawn from its posterior [*shape C]: √(n / χ²_n).
+
+    With f's deviation from its mean scaled by it too, a draw of a cell has the density `log_predictive`.
+    """
+    n = np.asarray(theta["n_cells"], float)
+    return np.sqrt(n / rng.chisquare(n, (*shape, len(n))))
 
 
 def _sample(rng: np.random.Generator, theta: Theta, y: Cells, f: Cells) -> np.ndarray:
