@@ -34,14 +34,14 @@ def _features(y: Float[Array, " W"], width: int) -> Float[Array, " E"]:
 # --- negative binomial: mean e^f, variance e^f + e^{2f} / r ---
 
 
-def _nb_at_its_best(log_r: Scalar, y: Scalar) -> Scalar:
-    """log p(y) where the mean is y: what the deviance is taken from."""
+def _nb_saturated(log_r: Scalar, y: Scalar) -> Scalar:
+    """log p(y) of the saturated model, whose mean is y."""
     r = jnp.exp(log_r)
     both = log_factorial_rest(y + r) - log_factorial_rest(r) - log_factorial_rest(y)
     return both - jnp.log1p(y / r)
 
 
-class _Contest(NamedTuple):
+class _DevianceParts(NamedTuple):
     """What the deviance D of a count y takes from y and r. With h the lesser share of the two in y + r, and
     t = log(mean / y) if that is the share of y, −log(mean / y) if it is the share of r,
 
@@ -57,17 +57,17 @@ class _Contest(NamedTuple):
     log_count: Scalar
 
 
-def _contest(log_r: Scalar, y: Scalar) -> _Contest:
+def _deviance_parts(log_r: Scalar, y: Scalar) -> _DevianceParts:
     r = jnp.exp(log_r)
     sign, log_count = jnp.where(y < r, 1, -1).astype(r.dtype), jnp.log(jnp.where(y > 0, y, 1))
     lesser, larger = jnp.minimum(y, r), jnp.maximum(y, r)
-    return _Contest(sign * (log_count - log_r), lesser / (y + r), jnp.log1p(lesser / larger), sign, log_count)
+    return _DevianceParts(sign * (log_count - log_r), lesser / (y + r), jnp.log1p(lesser / larger), sign, log_count)
 
 
-def _nb_slant(contest: dict[str, Scalar], data: tuple[Scalar, Scalar], f: Float[Array, " H"]) -> Scalar:
+def _nb_tilted_softplus(given: dict[str, Scalar], data: tuple[Scalar, Scalar], f: Float[Array, " H"]) -> Scalar:
     """softplus(t + logit h) − h t."""
-    t = data[0] * (log_rate(contest, f[0]) - data[1])
-    return softplus(contest["logit"] + t) - contest["h"] * t
+    t = data[0] * (log_rate(given, f[0]) - data[1])
+    return softplus(given["logit"] + t) - given["h"] * t
 
 
 def _nb_log_prob(theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Scalar:
@@ -78,14 +78,16 @@ def _nb_expected(
     theta: Theta, y: Float[Array, " W"], mean: Float[Array, " H"], var: Float[Array, " H"], rule: Rule | None
 ) -> Scalar:
     """The deviance alone is left to the rule; without one, the functions are known."""
-    c = _contest(theta["log_r"], y[0])
-    slopes = {"logit": c.logit, "h": c.h, **_ceiling(theta)}
-    data = c.sign, c.log_count
-    slant = (
-        _nb_slant(slopes, data, mean) if rule is None else expect_with_slopes(_nb_slant, rule, slopes, data, mean, var)
+    parts = _deviance_parts(theta["log_r"], y[0])
+    slopes = {"logit": parts.logit, "h": parts.h, **_ceiling(theta)}
+    data = parts.sign, parts.log_count
+    tilted = (
+        _nb_tilted_softplus(slopes, data, mean)
+        if rule is None
+        else expect_with_slopes(_nb_tilted_softplus, rule, slopes, data, mean, var)
     )
-    deviance = (y[0] + jnp.exp(theta["log_r"])) * (slant - c.most)
-    return with_slips(theta, y[0], _nb_at_its_best(theta["log_r"], y[0]) - jnp.maximum(deviance, 0))
+    deviance = (y[0] + jnp.exp(theta["log_r"])) * (tilted - parts.most)
+    return with_slips(theta, y[0], _nb_saturated(theta["log_r"], y[0]) - jnp.maximum(deviance, 0))
 
 
 def _ceiling(theta: Theta) -> dict[str, Scalar]:
