@@ -143,7 +143,7 @@ def log_density(kind: str, f: np.ndarray) -> np.ndarray:
             amount = stats.lognorm.logpdf(np.where(y > 0, y, 1), np.hypot(FLOOR, np.exp(-0.5)), 0, np.exp(f[..., 1]))
             return np.where(y > 0, special.log_expit(f[..., 0]) + amount, special.log_expit(-f[..., 0]))
         case "gaussian_hetero":
-            return stats.norm.logpdf(y, f[..., 0], np.exp(f[..., 1]))
+            return stats.norm.logpdf(y, f[..., 0], np.hypot(FLOOR, np.exp(f[..., 1])))
         case "bernoulli":
             return special.log_expit(np.where(y == 1, f[..., 0], -f[..., 0]))
         case "binomial":

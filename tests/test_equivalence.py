@@ -76,8 +76,7 @@ def test_bernoulli_is_a_category_with_two_levels(mean, var):
 
 @pytest.mark.parametrize(("mean", "var"), MOMENTS)
 def test_the_two_function_gaussian_with_a_known_sd_is_the_gaussian(mean, var):
-    log_sd = 0.5 * np.log(FLOOR**2 + np.exp(2 * -0.4))
-    hetero = three("gaussian_hetero", {}, [0.8], [mean, log_sd], [var, 1e-14])
+    hetero = three("gaussian_hetero", {}, [0.8], [mean, -0.4], [var, 1e-14])
     gaussian = three("gaussian", {"log_sd": -0.4}, [0.8], [mean], [var])
     for ours, theirs in zip(hetero, gaussian, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-6)

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from plurigp.data import KINDS
 from plurigp.encoder import ENCODERS
 from plurigp.gp.kernels import parse_kernel
+from plurigp.likelihoods.registry import check_kinds
 
 CHOICES = {
     "encoder": ENCODERS,
@@ -47,9 +47,8 @@ def check_parameters(given: Mapping[str, Any]) -> None:
 
 def _check_quadrature(given: Any) -> None:
     if isinstance(given, Mapping):
+        check_kinds("n_quadrature", given)
         for kind, points in given.items():
-            if kind not in KINDS:
-                raise ValueError(f"n_quadrature: {kind!r} is not one of {', '.join(KINDS)}")
             check_count(f"n_quadrature[{kind!r}]", points)
     elif given is not None:
         check_count("n_quadrature", given)

@@ -57,7 +57,7 @@ def test_expected_mass_meets_the_integral(rng):
 
 
 def test_without_the_root_half_of_the_variance_is_integrated():
-    points, weights = (np.array(part) for part in halved(10))
+    points, weights = (np.array(part) for part in halved(10)[:2])
     assert weights.sum() == pytest.approx(1)
     assert weights @ points**2 == pytest.approx(0.5)
 

@@ -67,8 +67,8 @@ def _gaussian(rng: np.random.Generator, n: int) -> Cells:
 
 
 def _gaussian_hetero(rng: np.random.Generator, n: int) -> Cells:
-    f = np.stack([rng.uniform(-3, 3, n), rng.uniform(-3, 1.5, n)], 1)
-    return Cells({}, {}, _column(n, f[:, 0] + rng.standard_t(3, n) * np.exp(f[:, 1])), f)
+    f = np.stack([rng.uniform(-3, 3, n), rng.uniform(-9, 1.5, n)], 1)  # well below the floor of the noise, too
+    return Cells({}, {}, _column(n, f[:, 0] + rng.standard_t(3, n) * noise_sd(f[:, 1])), f)
 
 
 def _lognormal(rng: np.random.Generator, n: int) -> Cells:
@@ -317,7 +317,7 @@ class Softmax(NamedTuple):
 
 _LIST = (
     ("gaussian", _gaussian, lambda c: stats.norm(c.f[:, 0], noise_sd(c.theta["log_sd"])), {"log_sd": -0.7}),
-    ("gaussian_hetero", _gaussian_hetero, lambda c: stats.norm(c.f[:, 0], np.exp(c.f[:, 1])), {}),
+    ("gaussian_hetero", _gaussian_hetero, lambda c: stats.norm(c.f[:, 0], noise_sd(c.f[:, 1])), {}),
     (
         "lognormal",
         _lognormal,

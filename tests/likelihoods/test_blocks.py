@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from plurigp.data import KINDS, Column, Schema, Table
-from plurigp.likelihoods.base import expected_log_prob, predictive_log_prob, predictive_mean
+from plurigp.likelihoods.base import expected_log_prob, own_rule, predictive_log_prob, predictive_mean
 from plurigp.likelihoods.blocks import (
     arrange,
     by_block,
@@ -29,6 +29,7 @@ from plurigp.likelihoods.blocks import (
     seen_features,
 )
 from plurigp.likelihoods.registry import likelihood_of
+from plurigp.likelihoods.rules import gauss_hermite
 
 
 def column(kind: str, number: int, n_levels: int = 3) -> Column:
@@ -374,6 +375,60 @@ def test_rules_follow_the_family_unless_told(case):
     assert set(n(rules_of(case.layout, 3)).values()) == {3}
     assert n(rules_of(case.layout, {"beta": 7}))["beta"] == 7
     assert n(rules_of(case.layout, {"beta": 7}))["bernoulli"] == likelihood_of("bernoulli").n_quadrature
+
+
+def test_a_number_of_points_counts_for_categories(rng):
+    """Both forms, a block's and one cell's, by J points for each level; without a number as if no rule were there."""
+    like, levels = likelihood_of("categorical"), tuple("abcd")
+    layout = make_layout(Schema((Column("stage", "categorical", levels=levels),)))
+    assert rules_of(layout, None) == (own_rule(like),)
+    assert rules_of(layout, 10) == rules_of(layout, {"categorical": 10}) == (gauss_hermite(10),)
+    assert rules_of(layout, {"beta": 3}) == rules_of(layout, None)  # known, and not in this table
+    mean, var = rng.normal(size=(4, N)), rng.uniform(0.5, 6, (4, N))
+    values, seen = rng.integers(0, 4, (1, N)).astype(float), np.ones((1, N), bool)
+
+    def block_form(n_quadrature):
+        rules = rules_of(layout, n_quadrature)
+        arrays = (values, seen, mean, var, rules)
+        return [
+            np.asarray(expected_log_probs(layout, ({},), *arrays)[0][0]),
+            np.asarray(predictive_log_probs(layout, ({},), *arrays)[0]),
+            np.asarray(predictive_means(layout, ({},), values, mean, var, rules)[0][0, 0]),
+        ]
+
+    def cell_form(rule):
+        theta = {"n_levels": jnp.asarray(4)}
+        what = (expected_log_prob, predictive_log_prob, predictive_mean)
+        over = lambda one: jax.vmap(lambda y, a, v: one(like, theta, y, a, v, rule), -1, -1)(values, mean, var)  # noqa: E731
+        return [np.asarray(over(one)) if one is not predictive_mean else np.asarray(over(one))[0] for one in what]
+
+    best = block_form(40)
+    for J, within in ((1, 2.0), (3, 0.5), (6, 0.1), (20, 2e-3)):
+        for block, cell, exact in zip(block_form(J), cell_form(gauss_hermite(J)), best, strict=True):
+            np.testing.assert_allclose(block, cell, atol=2e-6)
+            assert np.abs(block - exact).max() < within
+    off = [np.abs(block_form(J)[0] - best[0]).max() for J in (1, 3, 6, 20)]
+    assert off[0] > 3 * off[1] > 9 * off[2] > 27 * off[3]
+    for block, cell, exact in zip(block_form(None), cell_form(own_rule(like)), best, strict=True):
+        np.testing.assert_allclose(block, cell, atol=3e-5)
+        np.testing.assert_allclose(block, exact, atol=1e-3)
+
+
+def test_slopes_of_categories_by_few_points_are_finite_differences(rng):
+    layout = make_layout(Schema((Column("stage", "categorical", levels=tuple("abcd")),)))
+    mean, var = rng.normal(size=(4, N)), rng.uniform(0.2, 1, (4, N))
+    values, seen = rng.integers(0, 4, (1, N)).astype(float), np.ones((1, N), bool)
+    total = lambda a, v: expected_log_probs(layout, ({},), values, seen, a, v, rules_of(layout, 5))[0].sum()  # noqa: E731
+    slopes = jax.jit(jax.grad(total, argnums=(0, 1)))(jnp.asarray(mean), jnp.asarray(var))
+    for slope, way in zip(slopes, ((1, 0), (0, 1)), strict=True):
+        step = 1e-5 * rng.normal(size=mean.shape)
+        up, down = (total(mean + side * way[0] * step, var + side * way[1] * step) for side in (1, -1))
+        assert float((slope * step).sum()) == pytest.approx(float(up - down) / 2, abs=3e-9)
+
+
+def test_a_kind_that_is_not_known_is_named_with_the_nearest(case):
+    with pytest.raises(ValueError, match=r"n_quadrature: 'categorial' is not one of .* Did you mean 'categorical'\?"):
+        rules_of(case.layout, {"categorial": 5})
 
 
 @pytest.mark.slow

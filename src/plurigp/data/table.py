@@ -16,6 +16,7 @@ from plurigp.data.frames import to_frame, to_rows
 from plurigp.data.kinds import cells_in, kind_of, read_column, settled
 from plurigp.data.numeric import Units, trial_counts
 from plurigp.data.parquet import Rows
+from plurigp.data.scale import warn_out_of_scale
 from plurigp.data.schema import Schema, companions_aside
 from plurigp.data.wording import nearest, show
 from plurigp.types import DataError
@@ -160,6 +161,7 @@ def _measured(column: Column, rows: Rows) -> tuple[Column, Units]:
     if column.kind == ASIDE:  # no cell is left
         return column, Units()
     numbers = read_column(column, cells, rows)
+    warn_out_of_scale(column, numbers[:, 0])
     return column, kind_of(column).units(column, numbers[~np.isnan(numbers[:, 0])])
 
 

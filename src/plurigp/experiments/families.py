@@ -138,8 +138,8 @@ class Mass:
 
 def halved(n: int) -> Rule:
     """Physicists' points without their √2: half of the variance is integrated over."""
-    points, weights = gauss_hermite(n)
-    return Rule(tuple(point / 2**0.5 for point in points), weights)
+    rule = gauss_hermite(n)
+    return rule._replace(points=tuple(point / 2**0.5 for point in rule.points))
 
 
 def declare_halved(kind: str) -> str:

@@ -59,9 +59,15 @@ class Likelihood:
     block_predictive_mean: Callable[..., Float[Array, "C R B"]] | None = None
     rule: Callable[[int], Rule] = gauss_hermite  # from a number of points
     n_quadrature: int = 10
+    adaptive: bool = False  # unless a number of points is asked for, the family's integrals choose their own
     block_width: Callable[[Column], int] | None = None  # what columns of a block share besides their functions
     continuous: bool = False
     constant_curvature: bool = False  # ∂²E[log p]/∂f² is the same for every cell of a column
+
+
+def own_rule(likelihood: Likelihood) -> Rule:
+    """The rule of a family for which no number of points is asked."""
+    return likelihood.rule(likelihood.n_quadrature)._replace(adaptive=likelihood.adaptive)
 
 
 def one_function(column: Column) -> int:

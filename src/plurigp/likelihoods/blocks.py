@@ -12,8 +12,8 @@ from jaxtyping import Bool, Float, Key
 
 from plurigp.arrays import Array
 from plurigp.data import KINDS, Column, Schema, Table
-from plurigp.likelihoods.base import Likelihood, expected_log_prob, predictive_log_prob, predictive_mean
-from plurigp.likelihoods.registry import likelihood_of
+from plurigp.likelihoods.base import Likelihood, expected_log_prob, own_rule, predictive_log_prob, predictive_mean
+from plurigp.likelihoods.registry import check_kinds, likelihood_of
 from plurigp.likelihoods.rules import Rule, expect_by_sampling
 
 Thetas = tuple[dict[str, Float[Array, "_ ..."]], ...]  # one per block, columns first
@@ -147,14 +147,15 @@ def n_common(layout: Layout, seen: np.ndarray) -> int:
 
 
 def rules_of(layout: Layout, n_quadrature: int | Mapping[str, int] | None) -> tuple[Rule, ...]:
-    """A rule per block: the family's own number of points unless one is given for all or by kind."""
-    given = n_quadrature if isinstance(n_quadrature, Mapping) else {}
+    """A rule per block: the family's own unless a number of points is given for all or by kind."""
+    if isinstance(n_quadrature, Mapping):
+        check_kinds("n_quadrature", n_quadrature)
+        points = [n_quadrature.get(block.likelihood.kind) for block in layout.blocks]
+    else:
+        points = [n_quadrature] * len(layout.blocks)
     return tuple(
-        b.likelihood.rule(
-            given.get(b.likelihood.kind, n_quadrature if isinstance(n_quadrature, int) else 0)
-            or b.likelihood.n_quadrature
-        )
-        for b in layout.blocks
+        own_rule(block.likelihood) if n is None else block.likelihood.rule(n)
+        for block, n in zip(layout.blocks, points, strict=True)
     )
 
 

@@ -27,13 +27,13 @@ def _log_prob(theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Sca
 def _expected(
     theta: Theta, y: Float[Array, " W"], mean: Float[Array, " H"], var: Float[Array, " H"], rule: Rule
 ) -> Scalar:
-    return _pick(y, mean) - expected_logsumexp(mean, var, _levels(theta, mean))
+    return _pick(y, mean) - expected_logsumexp(mean, var, _levels(theta, mean), rule)
 
 
 def _predictive_mean(
     theta: Theta, y: Float[Array, " W"], mean: Float[Array, " H"], var: Float[Array, " H"], rule: Rule
 ) -> Float[Array, " R"]:
-    return expected_softmax(mean, var, _levels(theta, mean))
+    return expected_softmax(mean, var, _levels(theta, mean), rule)
 
 
 def _predictive(
@@ -74,7 +74,7 @@ def _block_expected(
     theta: Theta, y: Float[Array, "C W B"], mean: Float[Array, "C H B"], var: Float[Array, "C H B"], rule: Rule
 ) -> Float[Array, "C B"]:
     own = _own_level(y, mean)
-    lse = expected_logsumexp(_levels_first(mean), _levels_first(var), _real_levels(theta, mean))
+    lse = expected_logsumexp(_levels_first(mean), _levels_first(var), _real_levels(theta, mean), rule)
     return own - lse.reshape(own.shape)
 
 
@@ -83,7 +83,7 @@ def _block_predictive_mean(
 ) -> Float[Array, "C H B"]:
     """In float32 whatever comes in: many times faster, and its rounding (1e-6) lies far below the rule's own error."""
     a, v = (_levels_first(part.astype(jnp.float32)) for part in (mean, var))
-    probability = expected_softmax(a, v, _real_levels(theta, mean))
+    probability = expected_softmax(a, v, _real_levels(theta, mean), rule)
     C, H, B = mean.shape
     return jnp.moveaxis(probability.reshape(H, C, B), 0, 1).astype(mean.dtype)
 
@@ -124,4 +124,5 @@ categorical = Likelihood(
     block_expected_log_prob=_block_expected,
     block_predictive_log_prob=_block_predictive,
     block_predictive_mean=_block_predictive_mean,
+    adaptive=True,
 )

@@ -1,4 +1,4 @@
-"""Real columns, standardised: y ~ N(f, sd²), and the two-function form y ~ N(f₁, exp(2 f₂))."""
+"""Real columns, standardised: y ~ N(f, sd²), and the two-function form y ~ N(f₁, FLOOR² + exp(2 f₂))."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -15,11 +15,10 @@ from plurigp.likelihoods.base import (
     bounded_exp,
     first,
     one_function,
-    safe_exp,
     two_functions,
 )
-from plurigp.likelihoods.rules import Rule, log_expect
-from plurigp.likelihoods.special import log_gamma_step
+from plurigp.likelihoods.rules import Rule, even, expect_with_slopes, log_expect
+from plurigp.likelihoods.special import log_gamma_step, softplus
 
 LOG_2PI = float(np.log(2 * np.pi))
 FLOOR = 0.01  # smallest noise sd, in units of the column's own sd: a density must stay bounded
@@ -129,42 +128,59 @@ gaussian = Likelihood(
 )
 
 
-TOP = -2 * float(np.log(FLOOR))  # log precision at the noise floor; beyond it the precision grows linearly
+# --- two functions: the mean, and the log sd above the floor ---
+
+
+LOG_FLOOR = float(np.log(FLOOR))
+
+
+def _log_var(f: Scalar) -> Scalar:
+    """log(FLOOR² + e^{2f}): no log sd makes it overflow, or the density grow without bound."""
+    return 2 * LOG_FLOOR + softplus(2 * (f - LOG_FLOOR))
+
+
+def _given_log_var(square: Scalar, log_var: Scalar) -> Scalar:
+    """The log density of a normal, or its expectation over the mean, from (y − mean)² or the expectation of that."""
+    return -0.5 * (LOG_2PI + log_var + square * jnp.exp(-log_var))
 
 
 def _hetero_log_prob(theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Scalar:
-    return -0.5 * (LOG_2PI + 2 * f[1] + (y[0] - f[0]) ** 2 * safe_exp(-2 * f[1], TOP))
+    return _given_log_var((y[0] - f[0]) ** 2, _log_var(f[1]))
+
+
+def _given_log_sd(square: Scalar, data: None, f: Float[Array, " one"]) -> Scalar:
+    return _given_log_var(square, _log_var(f[0]))
 
 
 def _hetero_expected(
     theta: Theta, y: Float[Array, " W"], mean: Float[Array, " H"], var: Float[Array, " H"], rule: Rule
 ) -> Scalar:
-    """E[e^{−2 f₂}] = e^{−2 a₂ + 2 v₂}, and E[(y − f₁)²] = (y − a₁)² + v₁."""
-    precision = safe_exp(-2 * mean[1] + 2 * var[1], TOP)
-    return -0.5 * (LOG_2PI + 2 * mean[1] + ((y[0] - mean[0]) ** 2 + var[0]) * precision)
+    """f₁ goes in closed form, E[(y − f₁)²] = (y − a₁)² + v₁; only the log sd is left to the rule."""
+    square = (y[0] - mean[0]) ** 2 + var[0]
+    return expect_with_slopes(_given_log_sd, rule, square, None, mean[1:], var[1:])
 
 
 def _hetero_predictive(
     theta: Theta, y: Float[Array, " W"], mean: Float[Array, " H"], var: Float[Array, " H"], rule: Rule
 ) -> Scalar:
-    """f₁ goes in closed form, N(y; a₁, v₁ + e^{2 f₂}); only the log sd is left to the rule."""
+    """The same: N(y; a₁, v₁ + FLOOR² + e^{2 f₂}), and the rule for f₂."""
 
     def given_log_sd(f: Float[Array, " one"]) -> Scalar:
-        return log_normal(y[0], mean[0], var[0] + safe_exp(2 * f[0]))
+        return _given_log_var((y[0] - mean[0]) ** 2, jnp.logaddexp(jnp.log(var[0]), _log_var(f[0])))
 
     return log_expect(given_log_sd, mean[1:], var[1:], rule)
 
 
-def _hetero_sample(rng: np.random.Generator, theta: Theta, y: Cells, f: Cells) -> np.ndarray:
-    return rng.normal(f[..., 0], bounded_exp(f[..., 1]))
-
-
 def _hetero_sd(theta: Theta, y: Cells, f: Cells) -> np.ndarray:
-    return bounded_exp(f[..., 1])
+    return np.hypot(FLOOR, bounded_exp(f[..., 1]))
+
+
+def _hetero_sample(rng: np.random.Generator, theta: Theta, y: Cells, f: Cells) -> np.ndarray:
+    return rng.normal(f[..., 0], _hetero_sd(theta, y, f))
 
 
 def _hetero_quantile(theta: Theta, y: Cells, f: Cells, level: Cells) -> np.ndarray:
-    return f[..., 0] + bounded_exp(f[..., 1]) * ndtri(level)
+    return f[..., 0] + _hetero_sd(theta, y, f) * ndtri(level)
 
 
 def _hetero_start(y: np.ndarray, column: Column) -> Start:
@@ -184,6 +200,7 @@ gaussian_hetero = Likelihood(
     quantile=_hetero_quantile,
     expected_log_prob=_hetero_expected,
     predictive_log_prob=_hetero_predictive,
-    n_quadrature=20,
+    rule=even,
+    n_quadrature=32,
     continuous=True,
 )

@@ -5,6 +5,7 @@ from dataclasses import replace
 from importlib import import_module
 
 from plurigp.data import KINDS
+from plurigp.data.wording import nearest
 from plurigp.likelihoods.base import Likelihood
 from plurigp.likelihoods.bernoulli import bernoulli, binomial
 from plurigp.likelihoods.beta import beta
@@ -53,6 +54,15 @@ OUTSIDE: dict[str, str] = {}  # kind -> the module whose import registers it
 def likelihood_of(kind: str) -> Likelihood:
     """The family of a column's kind."""
     return LIKELIHOODS[kind]
+
+
+def check_kinds(parameter: str, kinds: Iterable[str]) -> None:
+    """An error that names the first of these kinds which is not known, and the one it may have meant."""
+    for kind in kinds:
+        if kind not in LIKELIHOODS:
+            raise ValueError(
+                f"{parameter}: {kind!r} is not one of {', '.join(LIKELIHOODS)}.{nearest(kind, LIKELIHOODS)}"
+            )
 
 
 def register(likelihood: Likelihood, reads_like: str, about: str = "") -> Likelihood:

@@ -14,10 +14,14 @@ from plurigp.arrays import Array, Scalar
 
 
 class Rule(NamedTuple):
-    """Points and weights of a rule for a standard normal: E[g(t)] ≈ Σ_j w_j g(t_j), Σ w_j = 1."""
+    """Points and weights of a rule for a standard normal: E[g(t)] ≈ Σ_j w_j g(t_j), Σ w_j = 1.
+
+    Where a rule is `adaptive`, an integral that has points of its own (the softmax) takes those instead.
+    """
 
     points: tuple[float, ...]
     weights: tuple[float, ...]
+    adaptive: bool = False
 
 
 @cache
@@ -192,15 +196,21 @@ def _survivors(sweep: _Sweep, s: Float[Array, "*n"], rule: Rule) -> tuple[Array,
     return kept * scaled, factor, jnp.prod(factor, axis=0)
 
 
-def _on_grid(integrals: Callable[..., Any], mean: Levels, var: Levels, level: Bool[Array, "H *n"]) -> Any:
-    """The coarse grid for narrow cells and the fine one for wide cells: each cell by its own variances alone.
+def _on_grid(
+    integrals: Callable[..., Any], mean: Levels, var: Levels, level: Bool[Array, "H *n"], rule: Rule | None
+) -> Any:
+    """Every cell by the rule, if one is given that is not adaptive. Else the coarse grid for narrow cells and the fine
+    one for wide cells: each cell by its own variances alone.
 
     The few wide cells of a block are gathered and done again; if they are many, all cells are.
     """
+    if rule is not None and not rule.adaptive:
+        return integrals(mean, var, level, FINE._replace(rule=rule))
     if mean.ndim == 1:
         return integrals(mean, var, level, FINE)
     if mean.ndim > 2:
-        flat = _on_grid(integrals, *(part.reshape(len(mean), -1) for part in (mean, var, level)))
+        a, v, own = (part.reshape(len(mean), -1) for part in (mean, var, level))
+        flat = _on_grid(integrals, a, v, own, rule)
         return jax.tree.map(lambda leaf: leaf.reshape(*leaf.shape[:-1], *mean.shape[1:]), flat)
     narrow = integrals(mean, var, level, COARSE)
     widest = jnp.where(level, var, 0).max(0)
@@ -220,10 +230,10 @@ def _on_grid(integrals: Callable[..., Any], mean: Levels, var: Levels, level: Bo
 
 
 def lse_and_gradient(
-    mean: Levels, var: Levels, level: Bool[Array, "H *n"]
+    mean: Levels, var: Levels, level: Bool[Array, "H *n"], rule: Rule | None = None
 ) -> tuple[Float[Array, "*n"], Levels, Levels]:
     """Value and both gradients in one sweep."""
-    return _on_grid(_lse_and_gradient, mean, var, level)
+    return _on_grid(_lse_and_gradient, mean, var, level, rule)
 
 
 def _lse_and_gradient(
@@ -244,21 +254,24 @@ def _lse_and_gradient(
     return sweep.c + value, by_mean + tail, 0.5 * (by_sd / jnp.sqrt(var) + tail)
 
 
-@jax.custom_jvp
-def expected_logsumexp(mean: Levels, var: Levels, level: Bool[Array, "H *n"]) -> Float[Array, "*n"]:
+@partial(jax.custom_jvp, nondiff_argnums=(3,))
+def expected_logsumexp(
+    mean: Levels, var: Levels, level: Bool[Array, "H *n"], rule: Rule | None = None
+) -> Float[Array, "*n"]:
     """E[log Σ_k e^{f_k}] over the real levels: c + ∫ (e^{−e^s} − Π_k E[exp(−e^{s−c} e^{f_k})]) ds."""
-    return lse_and_gradient(mean, var, level)[0]
+    return lse_and_gradient(mean, var, level, rule)[0]
 
 
 @expected_logsumexp.defjvp
-def _expected_logsumexp_jvp(primals: Any, tangents: Any) -> tuple[Array, Array]:
-    value, by_mean, by_var = lse_and_gradient(*primals)
+def _expected_logsumexp_jvp(rule: Rule | None, primals: Any, tangents: Any) -> tuple[Array, Array]:
+    mean, var, level = primals
+    value, by_mean, by_var = lse_and_gradient(mean, var, level, rule)
     return value, (by_mean * tangents[0] + by_var * tangents[1]).sum(0)
 
 
-def expected_softmax(mean: Levels, var: Levels, level: Bool[Array, "H *n"]) -> Levels:
+def expected_softmax(mean: Levels, var: Levels, level: Bool[Array, "H *n"], rule: Rule | None = None) -> Levels:
     """E[softmax(f)] over the real levels, from 1/S = ∫ e^{−tS} dt; normalised, so it sums to one exactly."""
-    return _on_grid(_expected_softmax, mean, var, level)
+    return _on_grid(_expected_softmax, mean, var, level, rule)
 
 
 def _expected_softmax(mean: Levels, var: Levels, level: Bool[Array, "H *n"], grid: Grid) -> Levels:
