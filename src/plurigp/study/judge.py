@@ -31,7 +31,7 @@ from plurigp.study.pool import Pool
 from plurigp.study.result import Clusters, Map, StudyResult
 from plurigp.study.robustness import Robustness, base_labels, choose, component_of, robustness
 from plurigp.study.survival import RISKS, SURVIVAL, TESTS, read_outcome, survival_by_subtype
-from plurigp.study.tasks import FIRST_REFIT, held_out, seed_of
+from plurigp.study.tasks import FIRST_REFIT, held_out_rows, seed_of
 
 PACKAGES = ("jax", "numpy", "pandas", "scikit-learn", "scipy")
 
@@ -204,7 +204,7 @@ def facts(
         "sampled_pairs": found.sampled_pairs,
         "bound": float(maps.latent.facts["bound"]),
         "stopped": maps.latent.facts["stopped"],
-        "test_rows": len(held_out(frame, schema, maps.judged.rows, config)[1]),
+        "test_rows": len(held_out_rows(len(frame), maps.judged.rows, config)),
         "split_rows": len(frame) - len(maps.halves.rows[0]),
         "time_column": config.time,
         "event_column": config.event,
