@@ -5,7 +5,7 @@ import pytest
 from typer.testing import CliRunner
 
 from plurigp.cli.app import app
-from plurigp.cli.study import verdict
+from plurigp.cli.study import risk, verdict
 
 run = CliRunner().invoke
 QUICK = """
@@ -101,6 +101,12 @@ def test_bad_requests_are_one_line(patients, options, message):
 def test_the_verdict_in_a_line(structured, choice, n, said):
     facts = {"structured": structured, "choice": choice, "n_references": 19, "structure_p": 0.15, "n_robust": 2}
     assert said in verdict(facts, n)
+
+
+def test_a_risk_that_is_not_known_is_said_to_be_so():
+    line = {"risk": 0.25, "low": 0.1, "high": 0.5}
+    assert risk(line) == "25.0% (10.0% to 50.0%)"
+    assert risk(dict.fromkeys(line, float("nan"))) == "not followed so long"
 
 
 def test_out_may_not_be_a_file(patients):

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from plurigp.report.summary import confirmed, summarise
+from plurigp.report.tables import risks
 from plurigp.report.words import (
     counted,
     drawn,
@@ -32,14 +33,23 @@ def test_the_findings_in_words(result):
     assert (
         "The outcome “died”, which was not used in the fit, differs between the subtypes (log-rank p < 0.001)" in text
     )
-    risks = result.risks[(result.risks["subtype"] > 0) & (result.risks["time"] == 30)].sort_values("risk")
-    for end, line in zip(("from", "to"), (risks.iloc[0], risks.iloc[-1]), strict=True):
+    first = result.risks[(result.risks["subtype"] > 0) & (result.risks["time"] == 30)].sort_values("risk")
+    for end, line in zip(("from", "to"), (first.iloc[0], first.iloc[-1]), strict=True):
         interval = f"95% interval {percent(line['low'])} to {percent(line['high'])}"
         assert f"{end} {percent(line['risk'])} in subtype {line['subtype']:.0f} ({interval})" in text
     assert "within 30 (days)" in text
     assert [portrait.robust for portrait in summary.portraits] == [True, True, False]
     assert all("against" in portrait.sentence for portrait in summary.portraits)
     assert all(portrait.outcome.startswith("died within 30 (days): ") for portrait in summary.portraits)
+
+
+def test_a_horizon_that_nobody_was_followed_to(result):
+    unknown = result.risks.assign(**dict.fromkeys(("risk", "low", "high"), np.nan), at_risk=0)
+    late = replace(result, risks=unknown)
+    text = " ".join(summarise(late).sentences)
+    assert "differs between the subtypes (log-rank p < 0.001)." in text
+    assert {p.outcome for p in summarise(late).portraits} == {"died within 30 (days): not followed so long"}
+    assert {cell.text for row in risks(late).rows for cell in row[1:]} == {"not followed so long"}
 
 
 def test_a_continuum_in_words(graded):

@@ -1,5 +1,6 @@
 """`plurigp study`: from a table to a folder of subtypes, their robustness and what distinguishes them."""
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,10 +57,17 @@ def show(result: "StudyResult", out: Path, written: list[str]) -> None:
         show_subtypes(result.subtypes, part)
     for line in result.risks.to_dict("records"):
         who = f"{part} {line['subtype']}" if line["subtype"] else "everybody"
-        say(f"risk by {line['time']:g}, {who}: {line['risk']:.1%} ({line['low']:.1%} to {line['high']:.1%})")
+        say(f"risk by {line['time']:g}, {who}: {risk(line)}")
     say(f"wrote {out}: result.json, assignments.csv, latent.csv, tables/ and model/")
     for report in written:
         say(report)
+
+
+def risk(line: dict[Any, Any]) -> str:
+    """A risk with its interval, or that it is not known."""
+    if math.isnan(line["risk"]):
+        return "not followed so long"
+    return f"{line['risk']:.1%} ({line['low']:.1%} to {line['high']:.1%})"
 
 
 def verdict(facts: dict[str, Any], n: int) -> str:

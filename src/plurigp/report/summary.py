@@ -1,5 +1,6 @@
 """The findings in plain words, numbers first: what a clinician reads before any figure."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +27,7 @@ from plurigp.study.cluster import fewest_references
 
 TRAITS = 4
 WHOSE = {"given": "asked for", "paper": "of the paper's mixture"}  # number, where it is not chosen by stability
+NOT_FOLLOWED = "not followed so long"
 LEAST_EFFECT = 0.2  # a standardised difference that is usually called small
 
 
@@ -183,7 +185,7 @@ def outcome(result: StudyResult) -> str:
     p, event, word = float(tests["p"].iloc[0]), shown(result.facts["event_column"], 60), parts_of(result.facts)
     differs = "differs between" if p < USUAL_LEVEL else "does not clearly differ between"
     start = f"The outcome “{event}”, which was not used in the fit, {differs} the {word.many} (log-rank {p_is(p)})"
-    risks = sorted(_first_risks(result).to_dict("records"), key=lambda line: line["risk"])
+    risks = sorted(_first_risks(result).dropna(subset="risk").to_dict("records"), key=lambda line: line["risk"])
     if len(risks) < 2:
         return f"{start}."
     when = horizon(result.facts, risks[0]["time"])
@@ -275,4 +277,6 @@ def _trait(line: dict[str, Any]) -> str:
 
 def _risk(result: StudyResult, line: dict[str, Any]) -> str:
     event, when = shown(result.facts["event_column"], 60), horizon(result.facts, line["time"])
+    if not math.isfinite(line["risk"]):
+        return f"{event} within {when}: {NOT_FOLLOWED}"
     return f"{event} within {when}: {percent(line['risk'])} ({_interval(line['low'], line['high'])})"

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from plurigp.report.summary import confirmed, horizon
+from plurigp.report.summary import NOT_FOLLOWED, confirmed, horizon
 from plurigp.report.words import (
     SHARES,
     Number,
@@ -188,6 +188,8 @@ def risks(result: StudyResult) -> PageTable:
 def _risk(line: dict[str, Any] | None) -> Cell:
     if line is None:
         return figure(math.nan, "–")
+    if not math.isfinite(line["risk"]):
+        return figure(math.nan, NOT_FOLLOWED)
     low, risk, high = (percent(line[name], 1) for name in ("low", "risk", "high"))
     return figure(line["risk"], f"{risk} ({low} to {high})")
 

@@ -30,7 +30,7 @@ from plurigp.study.mixture import Mixture, memberships
 from plurigp.study.pool import Pool
 from plurigp.study.result import Clusters, Map, StudyResult
 from plurigp.study.robustness import Robustness, base_labels, choose, component_of, robustness
-from plurigp.study.survival import RISKS, SURVIVAL, TESTS, read_outcome, survival_by_subtype
+from plurigp.study.survival import no_outcome, read_outcome, survival_by_subtype
 from plurigp.study.tasks import FIRST_REFIT, held_out_rows, seed_of
 
 PACKAGES = ("jax", "numpy", "pandas", "scikit-learn", "scipy")
@@ -142,7 +142,7 @@ def outcomes(
 ) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
     """Survival by subtype where the table has an outcome pair."""
     if config.time is None or config.event is None:
-        return pd.DataFrame(columns=SURVIVAL), pd.DataFrame(columns=RISKS), pd.DataFrame(columns=TESTS)
+        return no_outcome()
     time, event = read_outcome(frame, config.time, config.event)
     return survival_by_subtype(time, event, clusters.subtype, clusters.n_strata, config.horizons)
 

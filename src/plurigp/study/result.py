@@ -114,7 +114,8 @@ class StudyResult:
     predictions: column, kind, cells, model, marginal, gain, se; nats per hidden cell of held-out rows.
     calibration: column, kind, predicted, observed, cells; binned probabilities of levels in hidden cells.
     survival: subtype, time, at_risk, survival, low, high; subtype 0 is everybody. Empty without an outcome.
-    risks: subtype, time, risk, low, high: one line per subtype and horizon.
+    risks: subtype, time, at_risk, risk, low, high: one line per subtype and horizon; the risk is NaN where nobody was
+      followed so long.
     survival_tests: test, statistic, degrees, p.
     """
 
