@@ -12,7 +12,6 @@ from scipy import stats
 from plurigp.study.survival import kaplan_meier, log_rank, read_outcome, survival_by_subtype
 from plurigp.types import DataError
 
-
 LIFELINES = json.loads((Path(__file__).parent / "lifelines.json").read_text())["tables"]
 
 

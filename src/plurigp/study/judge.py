@@ -86,10 +86,8 @@ def find_clusters(
     else:
         K = choice.described if config.n_subtypes == "stability" else int(config.n_subtypes)
         seed = seed_of(config.random_state, "mixture")
-        mixture = fixed_mixture(mean, K, config.covariance, config.mixture_inits, config.outlier_share, seed)
-    subtype, _ = memberships(mixture, mean)
-    _, probability = memberships(mixture, mean, sd)
-    return Clusters(subtype, probability, mixture), K
+        mixture = fixed_mixture(mean, K, config.covariance, config.mixture_inits, config.outlier_share, seed, sd)
+    return Clusters(*memberships(mixture, mean, sd), mixture), K
 
 
 def describe(
@@ -128,8 +126,8 @@ def split_test(
     seen = maps.halves.rows[0]
     unseen = np.setdiff1d(np.arange(len(frame)), seen)
     model = load(pool.folder / FIRST_REFIT)
-    x = model.transform(frame.iloc[seen])
-    mixture = fixed_mixture(x, K, config.covariance, HALF_INITS, 0.0, seed_of(config.random_state, "split"))
+    x, sd = model.transform(frame.iloc[seen], return_std=True)
+    mixture = fixed_mixture(x, K, config.covariance, HALF_INITS, 0.0, seed_of(config.random_state, "split"), sd)
     component, names = base_labels(clusters, maps.latent.arrays["mean"][seen], K)
     subtype = np.zeros(K, int)
     subtype[matched(component, component_of(mixture, x), K)] = names

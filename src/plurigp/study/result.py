@@ -171,6 +171,7 @@ class StudyResult:
         """Place new rows: subtype, a probability per subtype, outlier flag, latent mean and sd; the index is kept.
 
         The probabilities average over the uncertainty of a row's position: the fewer its cells, the flatter they are.
+        The subtype is the likeliest; 0, an outlier, where the probabilities leave more to the outliers' clusters.
         """
         mean, sd = self.model.transform(table, return_std=True)
         subtype, probability = memberships(self.clusters.mixture, mean, sd)

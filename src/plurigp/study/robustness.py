@@ -140,6 +140,7 @@ def _own_agreement(x: np.ndarray, clusters: Clusters, K: int, halves: HalfLabels
 def base_labels(clusters: Clusters, x: np.ndarray, K: int) -> tuple[np.ndarray, np.ndarray]:
     """What half maps cut into K are matched with: a cluster 0 … K−1 for every row [N], and its subtype [K].
 
+    By the means of the positions alone: it says which clusters correspond and labels no row.
     Where the mixture has further, small components (the paper's), their rows go to the nearest subtype.
     """
     if len(clusters.mixture.weights) == K:
@@ -148,7 +149,7 @@ def base_labels(clusters: Clusters, x: np.ndarray, K: int) -> tuple[np.ndarray, 
 
 
 def component_of(mixture: Mixture, x: np.ndarray) -> np.ndarray:
-    """The likeliest component of every row [N], outliers' components too."""
+    """The likeliest component of every row's mean [N], outliers' components too; for matching alone."""
     return responsibilities(mixture, x).argmax(1)
 
 

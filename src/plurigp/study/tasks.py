@@ -79,9 +79,10 @@ def run_task(task: Task, frame: pd.DataFrame, schema: Schema, config: StudyConfi
     elif task.kind == MAP:
         arrays["mean"], arrays["sd"] = model.transform(frame, return_std=True)
     else:
-        half = HalfMap(model.transform(frame), task.rows)
+        mean, sd = model.transform(frame, return_std=True)
+        half = HalfMap(mean, sd, task.rows)
         labels = [half_labels(half, K, config.covariance, seed) for K in task.n_clusters]
-        arrays |= {"labels": np.array(labels, np.int8).reshape(len(labels), len(frame)), "rows": task.rows}
+        arrays |= {"labels": np.array(labels, np.int16).reshape(len(labels), len(frame)), "rows": task.rows}
     return Finished(arrays, facts, _files(model) if task.keeps_model else {})
 
 
