@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from plurigp.report.summary import confirmed, summarise
-from plurigp.report.tables import risks
+from plurigp.report.tables import risks, subtypes
 from plurigp.report.words import (
     counted,
     drawn,
@@ -91,10 +91,28 @@ def test_groups_asked_for_where_there_is_no_structure(graded, choice, whose):
 @pytest.mark.parametrize(("level", "needed"), [(0.05, 19), (0.01, 99), (0.4, 2)])
 def test_too_few_comparison_tables_say_nothing(result, level, needed):
     facts = result.facts | {"structured": None, "structure_p": 1.0, "n_references": 1, "level": level}
-    said = summarise(replace(result, facts=facts)).sentences[0]
-    assert said.endswith(
-        f"takes at least {needed} comparison tables without any subtypes, and the study was run with 1."
+    summary = summarise(replace(result, facts=facts))
+    assert summary.sentences[0].endswith(
+        f"takes at least {needed} comparison tables without any subtypes, and the study was run with 1. "
+        f"Run it with n_references = {needed} or more to test it."
     )
+
+
+@pytest.mark.parametrize("untested", [{"structured": None, "n_references": 0}, {"n_permutations": 0}])
+def test_what_was_not_tested_is_not_called_anything(result, untested):
+    """Neither robust nor not robust: in the headline, figures, sentences, portraits and table."""
+    bare = replace(result, facts=result.facts | untested | {"n_robust": None})
+    bare = replace(bare, subtypes=bare.subtypes.assign(robust=False))
+    summary = summarise(bare)
+    assert summary.headline == "120 patients fall into three groups; whether they are robust subtypes was not tested."
+    assert ("–", "robustness not tested") in summary.figures
+    assert {(portrait.robust, portrait.badge) for portrait in summary.portraits} == {(False, "not tested")}
+    assert {row[-1].text for row in subtypes(bare).rows} == {"not tested"}
+    text = " ".join([summary.headline, *summary.sentences, subtypes(bare).caption])
+    setting = "n_permutations = 1000" if "n_permutations" in untested else "n_references = 19 or more"
+    assert f"with {setting} to test it" in text
+    for verdict in ("none of them robust", "No subtype is robust", "tentative", "how robust"):
+        assert verdict not in text
 
 
 def test_hostile_names_in_the_words_of_a_continuum(hostile_graded):

@@ -29,7 +29,7 @@ from plurigp.study.learn import Maps
 from plurigp.study.mixture import Mixture, memberships
 from plurigp.study.pool import Pool
 from plurigp.study.result import Clusters, Map, StudyResult
-from plurigp.study.robustness import Robustness, base_labels, choose, component_of, robustness
+from plurigp.study.robustness import Robustness, base_labels, choose, component_of, robustness, untested
 from plurigp.study.survival import no_outcome, read_outcome, survival_by_subtype
 from plurigp.study.tasks import FIRST_REFIT, held_out_rows, seed_of
 
@@ -181,22 +181,21 @@ def facts(
 ) -> dict[str, Any]:
     """The numbers that a summary in words is made of."""
     asked = config.n_subtypes if config.n_subtypes in ("stability", "paper") else "given"
+    test = {"structured": choice.structured, "level": config.level, "n_permutations": config.n_permutations}
     return {
+        **test,
         "title": config.title,
         "n_rows": len(frame),
         "n_columns": len(schema.used),
         "n_components": int(maps.best.n_components),
         "n_subtypes": 1 if asked == "stability" and choice.structured is False else clusters.n_strata,
         "n_strata": clusters.n_strata,
-        "n_robust": int(found.subtypes["robust"].sum()),
+        "n_robust": None if untested(test) else int(found.subtypes["robust"].sum()),
         "choice": asked,
-        "structured": choice.structured,
         "structure_p": choice.p,
-        "level": config.level,
         "n_paper_clusters": int((maps.paper.subtype > 0).sum()),
         "n_outliers": int(clusters.outlier.sum()),
         "n_refits": config.n_refits,
-        "n_permutations": config.n_permutations,
         "n_references": config.n_references,
         "pac": found.pac,
         "sampled_pairs": found.sampled_pairs,
