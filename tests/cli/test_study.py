@@ -84,6 +84,24 @@ def test_bad_requests_are_one_line(patients, options, message):
 
 
 @pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ('[model]\nkernl = "rbf"', "Did you mean 'kernel'?"),
+        ('[model]\nkernel = "rfb"', "error: model: kernel='rfb': 'rfb' is not one of"),
+        ('horizons = ["soon"]', "error: horizons: 'soon' must be a number above 0"),
+        ("n_subtypes = 9", "n_subtypes = 9 is too many for 80 rows"),
+    ],
+)
+def test_a_wrong_setting_is_found_before_the_first_fit(patients, lines, message):
+    (patients / "study.toml").write_text(lines)
+    result = study(patients, "--config", str(patients / "study.toml"))
+    assert result.exit_code == 1, result.output
+    assert message in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert not (patients / "run").exists()
+
+
+@pytest.mark.parametrize(
     ("structured", "choice", "n", "said"),
     [
         (

@@ -139,6 +139,11 @@ def test_too_few_rows():
         Study(n_jobs=0).fit(cohort().head(30))
 
 
+def test_more_subtypes_than_rows_allow():
+    with pytest.raises(DataError, match=r"n_subtypes = 13 is too many for 120 rows: .*; ask for at most 12"):
+        Study(n_jobs=0, n_subtypes=13).fit(cohort())
+
+
 def test_without_structure_strata_describe_the_map_and_nothing_is_on_disk(monkeypatch):
     monkeypatch.setattr("plurigp.study.cluster.Choice.structured", False)
     result = Study(n_jobs=0, **(SETTINGS | {"n_subtypes": "stability"})).fit(cohort())
