@@ -18,7 +18,7 @@ from common import RESULTS, save, saved
 from recovery import oracle, unconstrained
 
 from plurigp import PluriGP
-from plurigp.baseline import marginal_log_density
+from plurigp.baseline import Marginals
 from plurigp.data import KINDS
 from plurigp.datasets import simulate
 from plurigp.gp.linalg import unpack_doubled
@@ -35,7 +35,7 @@ def recovery(kind, seed, n_rows, n_points):
     model = PluriGP(2, schema=sim.schema, max_epochs=EPOCHS, random_state=seed, calibrate=False).fit(sim.table)
     coder = model.coder_
     ours = model.score_cells(sim.table, sim.truth).to_numpy()
-    marginal = marginal_log_density(coder.table(sim.table), coder.table(sim.truth)) - coder.log_units
+    marginal = Marginals.fit(coder.table(sim.table)).log_density(coder.table(sim.truth)) - coder.log_units
     best = oracle(sim, sim.table, sim.truth, n_points=n_points)
     a, b, c = (float(np.mean(part[sim.hidden])) for part in (ours, marginal, best))
     return {"model": a, "marginal": b, "oracle": c, "closed": (a - b) / (c - b), "epochs": model.n_iter_,

@@ -20,6 +20,7 @@ from intervals import coverage
 from peers.imputers import PEERS, Spread
 
 from plurigp import PluriGP
+from plurigp.baseline import Marginals
 from plurigp.heldout import cell_scores
 
 OURS = "plurigp"
@@ -31,7 +32,8 @@ def ours(case: Hidden) -> dict:
     model = PluriGP(**SETTINGS, schema=case.schema).fit(case.shown)
     filled = case.as_numbers(model.impute(case.shown))
     seconds = time.perf_counter() - start
-    scores = cell_scores(model, case.shown, case.frame)
+    shown, complete = model.coder_.table(case.shown), model.coder_.table(case.frame)
+    scores = cell_scores(model, Marginals.fit(shown), shown, complete)
     return {
         "errors": case.errors(filled),
         "seconds": seconds,

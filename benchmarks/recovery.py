@@ -15,7 +15,7 @@ import numpy as np
 from common import save
 
 from plurigp import PluriGP
-from plurigp.baseline import marginal_log_density
+from plurigp.baseline import Marginals
 from plurigp.data import Coder
 from plurigp.datasets import simulate
 from plurigp.likelihoods.blocks import arrange, cell_log_probs, make_layout
@@ -80,7 +80,7 @@ def run(seed, n_rows, **parameters):
     model = PluriGP(2, schema=sim.schema, random_state=seed, calibrate=False, **parameters).fit(sim.table)
     ours = model.score_cells(sim.table, sim.truth).to_numpy()
     coder = model.coder_
-    marginal = marginal_log_density(coder.table(sim.table), coder.table(sim.truth)) - coder.log_units
+    marginal = Marginals.fit(coder.table(sim.table)).log_density(coder.table(sim.truth)) - coder.log_units
     best = oracle(sim, sim.table, sim.truth)
     hidden = sim.hidden
     a, b, c = (float(np.mean(part[hidden])) for part in (ours, marginal, best))

@@ -106,8 +106,9 @@ def plain_split(folder, table, seed):
     rows = read_arrays(folder / "fits" / "refit-000.safetensors")[0]["rows"]
     model = load(folder / "fits" / "refit-000")
     unseen = table.drop(index=rows).reset_index(drop=True)
-    mixture = fixed_mixture(model.transform(table.iloc[rows]), 3, "tied", 3, 0.0, seed)
-    group = memberships(mixture, model.transform(unseen))[0]
+    x, sd = model.transform(table.iloc[rows], return_std=True)
+    mixture = fixed_mixture(x, 3, "tied", 3, 0.0, seed, sd)
+    group = memberships(mixture, *model.transform(unseen, return_std=True))[0]
     return associations(model.schema_, read_values(unseen, model.schema_), lambda name: group, "split, own cell shown")
 
 

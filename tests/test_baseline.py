@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy import optimize, special, stats
 
-from plurigp.baseline import marginal_log_density
+from plurigp.baseline import Marginals
 from plurigp.data import KINDS, Coder, infer_schema
 
 N = 200
@@ -68,7 +68,7 @@ def frame() -> pd.DataFrame:
 def answer(frame) -> pd.DataFrame:
     """Log densities of all rows in raw units, each column fitted to the first 150."""
     coder = Coder.fit(frame[:150], infer_schema(frame[:150], SCHEMA))
-    cells = marginal_log_density(coder.table(frame[:150]), coder.table(frame))
+    cells = Marginals.fit(coder.table(frame[:150])).log_density(coder.table(frame))
     return pd.DataFrame(cells - coder.log_units, columns=[c.name for c in coder.schema.used])
 
 

@@ -3,6 +3,7 @@
 It is what a model must beat to have learned anything from the other columns.
 """
 
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -29,17 +30,31 @@ from plurigp.likelihoods.blocks import (
 STEPS, RATE = 500, 0.05
 
 
-def marginal_log_density(train: Table, scored: Table) -> np.ndarray:
-    """log p(y) of every cell of `scored` [N D] under the marginals of `train`, coded units, NaN at gaps."""
-    layout = make_layout(train.schema)
-    values, seen = arrange(layout, train)
-    new_values, new_seen = arrange(layout, scored)
-    with compiled_work():
-        fitted = _fit(layout, *column_starts(train.schema, layout, values, seen), values.T, seen.T)
-        cells = np.asarray(_cells(layout, *fitted, new_values.T, new_seen.T)).T
-    out = np.empty_like(cells)
-    out[:, list(layout.order)] = np.where(new_seen, cells, np.nan)
-    return out
+@dataclass(frozen=True, eq=False)
+class Marginals:
+    """Every column's marginal: constant functions and likelihood parameters."""
+
+    layout: Layout
+    bias: Float[np.ndarray, " P"]
+    thetas: Thetas
+
+    @staticmethod
+    def fit(table: Table) -> "Marginals":
+        """Maximum likelihood on the observed cells."""
+        layout = make_layout(table.schema)
+        values, seen = arrange(layout, table)
+        with compiled_work():
+            fitted = _fit(layout, *column_starts(table.schema, layout, values, seen), values.T, seen.T)
+            return Marginals(layout, *jax.tree.map(np.asarray, fitted))
+
+    def log_density(self, table: Table) -> np.ndarray:
+        """log p(y) of every cell [N D], coded units, NaN at gaps."""
+        values, seen = arrange(self.layout, table)
+        with compiled_work():
+            cells = np.asarray(_cells(self.layout, self.bias, self.thetas, values.T, seen.T)).T
+        out = np.empty_like(cells)
+        out[:, list(self.layout.order)] = np.where(seen, cells, np.nan)
+        return out
 
 
 @partial(jax.jit, static_argnames=("layout",))

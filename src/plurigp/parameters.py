@@ -17,6 +17,7 @@ CHOICES = {
     "start": ("informed", "random"),
     "dtype": ("float32", "float64"),
 }
+SWITCHES = ("calibrate", "refine")
 COUNTS = ("n_components", "n_inducing", "batch_size", "n_init")
 AMOUNTS = {"kl_weight": "at least 0", "tol": "at least 0", "learning_rate": "above 0"}
 
@@ -40,8 +41,11 @@ def check_parameters(given: Mapping[str, Any]) -> None:
         raise ValueError(f"kl_covariance_weight={weight!r} must be a number above 0 and of at most 1")
     if not _is_number(given["hiding"], Real) or not 0 <= given["hiding"] < 1:
         raise ValueError(f"hiding={given['hiding']!r} must be a number of at least 0 and below 1")
-    if not isinstance(given["calibrate"], bool | np.bool_):
-        raise ValueError(f"calibrate={given['calibrate']!r} must be True or False")
+    for name in SWITCHES:
+        if not isinstance(given[name], bool | np.bool_):
+            raise ValueError(f"{name}={given[name]!r} must be True or False")
+    if given["device"] is not None and not isinstance(given["device"], str):
+        raise ValueError(f"device={given['device']!r} must be the name of a platform or None")
     _check_quadrature(given["n_quadrature"])
 
 

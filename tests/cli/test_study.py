@@ -5,7 +5,7 @@ import pytest
 from typer.testing import CliRunner
 
 from plurigp.cli.app import app
-from plurigp.cli.study import verdict
+from plurigp.cli.study import risk, show_subtypes, verdict
 
 run = CliRunner().invoke
 QUICK = """
@@ -84,6 +84,24 @@ def test_bad_requests_are_one_line(patients, options, message):
 
 
 @pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ('[model]\nkernl = "rbf"', "Did you mean 'kernel'?"),
+        ('[model]\nkernel = "rfb"', "error: model: kernel='rfb': 'rfb' is not one of"),
+        ('horizons = ["soon"]', "error: horizons: 'soon' must be a number above 0"),
+        ("n_subtypes = 9", "n_subtypes = 9 is too many for 80 rows"),
+    ],
+)
+def test_a_wrong_setting_is_found_before_the_first_fit(patients, lines, message):
+    (patients / "study.toml").write_text(lines)
+    result = study(patients, "--config", str(patients / "study.toml"))
+    assert result.exit_code == 1, result.output
+    assert message in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert not (patients / "run").exists()
+
+
+@pytest.mark.parametrize(
     ("structured", "choice", "n", "said"),
     [
         (
@@ -95,12 +113,34 @@ def test_bad_requests_are_one_line(patients, options, message):
         (False, "stability", 5, "as well (p = 0.15); the 5 strata describe the continuum and are no subtypes"),
         (False, "given", 3, "; the 3 strata asked for describe the continuum and are no subtypes"),
         (False, "given", 1, "a continuum: no structure beyond what 19 structureless tables show as well (p = 0.15)"),
-        (None, "stability", 2, "2 clusters; with 19 structureless tables nothing can be said of their robustness"),
+        (
+            None,
+            "stability",
+            2,
+            "2 clusters; whether they are robust was not tested, which takes n_references = 99 or more",
+        ),
     ],
 )
 def test_the_verdict_in_a_line(structured, choice, n, said):
-    facts = {"structured": structured, "choice": choice, "n_references": 19, "structure_p": 0.15, "n_robust": 2}
+    facts = {"structured": structured, "choice": choice, "n_references": 19, "structure_p": 0.15, "n_robust": 2,
+             "level": 0.05 if structured is not None else 0.01, "n_permutations": 1000}  # fmt: skip
     assert said in verdict(facts, n)
+
+
+def test_without_shuffled_labels_there_is_no_verdict_on_robustness(capsys):
+    facts = {"structured": True, "choice": "stability", "n_references": 19, "structure_p": 0.05, "n_robust": None,
+             "level": 0.05, "n_permutations": 0}  # fmt: skip
+    assert "3 subtypes, not tested for robustness, which takes n_permutations = 1000; " in verdict(facts, 3)
+    numbers = ("size", "share", "index", "permutation_threshold", "agreement", "reference_threshold")
+    one = pd.DataFrame([{"subtype": 1, **dict.fromkeys(numbers, 1.0), "robust": False}])
+    show_subtypes(one, "subtype", True)
+    assert "not tested" in capsys.readouterr().out
+
+
+def test_a_risk_that_is_not_known_is_said_to_be_so():
+    line = {"risk": 0.25, "low": 0.1, "high": 0.5}
+    assert risk(line) == "25.0% (10.0% to 50.0%)"
+    assert risk(dict.fromkeys(line, float("nan"))) == "not followed so long"
 
 
 def test_out_may_not_be_a_file(patients):

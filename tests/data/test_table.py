@@ -50,6 +50,21 @@ def slots(schema):
     return dict(zip([c.name for c in schema.used], np.cumsum([0, *widths[:-1]]), strict=True))
 
 
+def test_hidden_cells_are_coded_like_gaps(every_kind, rng):
+    frame, schema = every_kind
+    coder = Coder.fit(frame, schema)
+    mask = rng.random((60, len(schema.used))) < 0.3
+    names = [column.name for column in schema.used]
+    gaps = frame.assign(**{name: frame[name].mask(mask[:, d]) for d, name in enumerate(names)})
+    before = coder.table(frame).values.copy()
+    hidden, expected = (table := coder.table(frame)).hidden(mask), coder.table(gaps)
+    np.testing.assert_array_equal(hidden.values, expected.values)
+    np.testing.assert_array_equal(hidden.seen, expected.seen)
+    np.testing.assert_array_equal(table.values, before)
+    trials = slots(schema)["wins"] + 1
+    assert (hidden.values[:, trials] == 7).all()
+
+
 def test_layout_of_values_and_seen(every_kind):
     frame, schema = every_kind
     table = Coder.fit(frame, schema).table(frame)

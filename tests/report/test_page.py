@@ -71,7 +71,9 @@ def test_no_outcome_no_references_no_choice(result):
         replace(result, facts=facts, nulls=nulls, clusterings=table, selection=result.selection.head(1), **bare)
     )
     assert {"survival", "calibration", "structureless", "selection"}.isdisjoint(data_of(page))
-    assert "Nothing can be said about whether the subtypes are real" in page
+    assert "Whether the subtypes are real was not tested" in page
+    assert "Run the study with n_references = 19 or more to test it." in page
+    assert "none of them robust" not in page
 
 
 def test_a_study_that_found_no_cluster_large_enough(lone):

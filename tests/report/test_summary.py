@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from plurigp.report.summary import confirmed, summarise
+from plurigp.report.tables import risks, subtypes
 from plurigp.report.words import (
     counted,
     drawn,
@@ -32,14 +33,23 @@ def test_the_findings_in_words(result):
     assert (
         "The outcome “died”, which was not used in the fit, differs between the subtypes (log-rank p < 0.001)" in text
     )
-    risks = result.risks[(result.risks["subtype"] > 0) & (result.risks["time"] == 30)].sort_values("risk")
-    for end, line in zip(("from", "to"), (risks.iloc[0], risks.iloc[-1]), strict=True):
+    first = result.risks[(result.risks["subtype"] > 0) & (result.risks["time"] == 30)].sort_values("risk")
+    for end, line in zip(("from", "to"), (first.iloc[0], first.iloc[-1]), strict=True):
         interval = f"95% interval {percent(line['low'])} to {percent(line['high'])}"
         assert f"{end} {percent(line['risk'])} in subtype {line['subtype']:.0f} ({interval})" in text
     assert "within 30 (days)" in text
     assert [portrait.robust for portrait in summary.portraits] == [True, True, False]
     assert all("against" in portrait.sentence for portrait in summary.portraits)
     assert all(portrait.outcome.startswith("died within 30 (days): ") for portrait in summary.portraits)
+
+
+def test_a_horizon_that_nobody_was_followed_to(result):
+    unknown = result.risks.assign(**dict.fromkeys(("risk", "low", "high"), np.nan), at_risk=0)
+    late = replace(result, risks=unknown)
+    text = " ".join(summarise(late).sentences)
+    assert "differs between the subtypes (log-rank p < 0.001)." in text
+    assert {p.outcome for p in summarise(late).portraits} == {"died within 30 (days): not followed so long"}
+    assert {cell.text for row in risks(late).rows for cell in row[1:]} == {"not followed so long"}
 
 
 def test_a_continuum_in_words(graded):
@@ -81,10 +91,28 @@ def test_groups_asked_for_where_there_is_no_structure(graded, choice, whose):
 @pytest.mark.parametrize(("level", "needed"), [(0.05, 19), (0.01, 99), (0.4, 2)])
 def test_too_few_comparison_tables_say_nothing(result, level, needed):
     facts = result.facts | {"structured": None, "structure_p": 1.0, "n_references": 1, "level": level}
-    said = summarise(replace(result, facts=facts)).sentences[0]
-    assert said.endswith(
-        f"takes at least {needed} comparison tables without any subtypes, and the study was run with 1."
+    summary = summarise(replace(result, facts=facts))
+    assert summary.sentences[0].endswith(
+        f"takes at least {needed} comparison tables without any subtypes, and the study was run with 1. "
+        f"Run it with n_references = {needed} or more to test it."
     )
+
+
+@pytest.mark.parametrize("untested", [{"structured": None, "n_references": 0}, {"n_permutations": 0}])
+def test_what_was_not_tested_is_not_called_anything(result, untested):
+    """Neither robust nor not robust: in the headline, figures, sentences, portraits and table."""
+    bare = replace(result, facts=result.facts | untested | {"n_robust": None})
+    bare = replace(bare, subtypes=bare.subtypes.assign(robust=False))
+    summary = summarise(bare)
+    assert summary.headline == "120 patients fall into three groups; whether they are robust subtypes was not tested."
+    assert ("–", "robustness not tested") in summary.figures
+    assert {(portrait.robust, portrait.badge) for portrait in summary.portraits} == {(False, "not tested")}
+    assert {row[-1].text for row in subtypes(bare).rows} == {"not tested"}
+    text = " ".join([summary.headline, *summary.sentences, subtypes(bare).caption])
+    setting = "n_permutations = 1000" if "n_permutations" in untested else "n_references = 19 or more"
+    assert f"with {setting} to test it" in text
+    for verdict in ("none of them robust", "No subtype is robust", "tentative", "how robust"):
+        assert verdict not in text
 
 
 def test_hostile_names_in_the_words_of_a_continuum(hostile_graded):

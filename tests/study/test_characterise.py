@@ -2,9 +2,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from plurigp import PluriGP
 from plurigp.data import Coder, infer_schema
-from plurigp.study.characterise import associations, characteristics, missingness, read_values
+from plurigp.study.characterise import associations, characteristics, missingness, read_values, split_groups
 from plurigp.study.contrasts import benjamini_hochberg, log_odds_ratio, log_rate_ratio, welch
+from plurigp.study.mixture import Mixture
 
 
 @pytest.fixture
@@ -64,3 +66,23 @@ def test_a_share_of_trials():
     frame = pd.DataFrame({"passed": [1, 2, None, 4], "of": [2, 4, 5, 4]})
     schema = infer_schema(frame, {"passed": {"kind": "binomial", "trials": "of"}})
     np.testing.assert_allclose(read_values(frame, schema)["passed"], [0.5, 0.5, np.nan, 1.0])
+
+
+def test_nothing_of_the_tested_column_places_its_rows(rng):
+    """Whatever both bounds, or a time and its event, are: rows placed without them stay where they are."""
+    factor = rng.normal(size=80)
+    low, days = factor + 0.2 * rng.normal(size=80), np.exp(factor + rng.normal(size=80))
+    frame = pd.DataFrame(
+        {"low": low, "high": low + rng.choice([0.0, 1.0], 80), "days": days, "died": rng.integers(0, 2, 80),
+         "lab": factor + 0.5 * rng.normal(size=80), "other": -factor + 0.5 * rng.normal(size=80)}
+    )  # fmt: skip
+    kinds = {"low": {"kind": "censored_gaussian", "upper": "high"}, "days": {"kind": "weibull", "event": "died"}}
+    model = PluriGP(1, schema=kinds, n_inducing=8, max_epochs=20, calibrate=False, random_state=0).fit(frame)
+    x = model.transform(frame)
+    cut = Mixture(np.array([0.5, 0.5]), np.quantile(x, [[0.3], [0.7]]), np.full((2, 1, 1), 0.3), np.array([1, 2]))
+    moved = frame.assign(low=frame["low"].to_numpy()[::-1], high=frame["low"].to_numpy()[::-1] + 3)
+    ended = frame.assign(days=frame["days"] * 5, died=1 - frame["died"])
+    for name, changed in (("low", moved), ("days", ended)):
+        groups = [split_groups(model, rows, cut) for rows in (frame, changed)]
+        np.testing.assert_array_equal(groups[0](name), groups[1](name))
+        assert (groups[0]("lab") != groups[1]("lab")).any()  # which the change does reach elsewhere

@@ -4,6 +4,7 @@ import pytest
 from plurigp.study.cluster import (
     Choice,
     HalfMap,
+    _by_size,
     agreement,
     fewest_references,
     fixed_mixture,
@@ -11,7 +12,7 @@ from plurigp.study.cluster import (
     matched,
     paper_mixture,
 )
-from plurigp.study.mixture import memberships
+from plurigp.study.mixture import Mixture, memberships
 
 
 @pytest.fixture
@@ -49,7 +50,7 @@ def test_the_papers_rule_finds_separate_clusters(cloud):
 
 def test_half_labels_follow_the_map(cloud):
     rows = np.arange(0, len(cloud) - 4, 2)
-    labels = half_labels(HalfMap(cloud, rows), 3, "tied", 0)
+    labels = half_labels(HalfMap(cloud, np.zeros_like(cloud), rows), 3, "tied", 0)
     assert len(labels) == len(cloud)
     assert all(len(np.unique(part)) == 1 for part in (labels[:200], labels[200:300], labels[300:360]))
 
@@ -162,3 +163,24 @@ def test_the_test_has_its_level_for_exchangeable_tables(rng):
     draws = rng.normal(size=(2000, 20, 5)) * [0.1, 0.05, 0.02, 0.02, 0.01]
     p = [choice(d[0], d[1:]).p for d in draws]
     assert abs(np.mean(np.array(p) <= 0.05 + 1e-9) - 0.05) < 3 * np.sqrt(0.05 * 0.95 / 2000)
+
+
+def test_numbers_follow_the_sizes_of_the_final_labels(rng):
+    """Rows beside a narrow cluster belong to the wide one by their means, and to the narrow one if they are vague."""
+    x = np.concatenate([rng.normal(0, 0.2, 60), np.full(15, 1.2), rng.normal(4, 1.5, 50)])[:, None]
+    sd = np.repeat([0.05, 1.0, 0.05], [60, 15, 50])[:, None]
+    fitted = Mixture(np.full(2, 0.5), np.array([[0.0], [4.0]]), np.array([[[0.04]], [[2.25]]]), np.array([1, 2]))
+    mixture = _by_size(fitted, x, sd, 0.05)
+    by_mean, final = (np.bincount(memberships(mixture, x, spread)[0])[1:] for spread in (None, sd))
+    assert by_mean[0] < by_mean[1]
+    assert final[0] > final[1]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_subtype_is_smaller_than_an_outlier_may_be(seed):
+    rng = np.random.default_rng(seed)
+    x, sd = rng.normal(size=(300, 2)), rng.uniform(0.1, 1.0, (300, 2))
+    mixture = paper_mixture(x, 20, 1, 0.08, seed, sd)
+    sizes = np.bincount(memberships(mixture, x, sd)[0], minlength=mixture.subtype.max() + 1)[1:]
+    assert (sizes[1:] >= 0.08 * 300).all()
+    assert (np.diff(sizes) <= 0).all()

@@ -35,6 +35,18 @@ def test_a_single_dimension_may_be_a_number():
         ({"covariance": "round"}, "covariance = 'round' is not one of tied, full"),
         ({"time": "days"}, "time and event go together"),
         ({"model": {"random_state": 1}}, "set by the study itself"),
+        ({"model": {"kernl": "rbf"}}, "model: unknown parameter 'kernl'; known: .*Did you mean 'kernel'"),
+        ({"model": {"kernel": "rfb"}}, "model: kernel='rfb': 'rfb' is not one of rbf"),
+        ({"model": {"calibrate": "yes"}}, "model: calibrate='yes' must be True or False"),
+        ({"model": {"refine": 1}}, "model: refine=1 must be True or False"),
+        ({"model": {"device": 1}}, "model: device=1 must be the name"),
+        ({"model": {"n_quadrature": {"betta": 3}}}, "model: n_quadrature: 'betta' is not one of"),
+        ({"model": "rbf"}, "model = 'rbf' must hold parameters"),
+        ({"horizons": ["soon"]}, "horizons: 'soon' must be a number above 0"),
+        ({"horizons": 0}, "horizons: 0 must be"),
+        ({"horizons": [180, float("inf")]}, "horizons: inf must be"),
+        ({"horizons": [float("nan")]}, "horizons: nan must be"),
+        ({"n_subtypes": 21}, "n_subtypes = 21: not all of them can hold the share 0.05"),
     ],
 )
 def test_what_cannot_be_is_named(given, message):

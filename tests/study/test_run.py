@@ -96,6 +96,19 @@ def test_new_rows_are_placed_from_the_folder_alone(finished, tmp_path):
     assert np.isfinite(vague.drop(columns="outlier").to_numpy(float)).all()
 
 
+def test_a_label_is_the_likeliest_of_its_probabilities(finished):
+    """In the study and for its own rows placed again; the two agree row by row."""
+    saved = pd.read_csv(finished / "assignments.csv")
+    placed = load_study(finished).assign(cohort())
+    for rows in (saved, placed):
+        shares = rows[["p_1", "p_2"]].to_numpy()
+        np.testing.assert_array_equal(rows["subtype"], np.column_stack([1 - shares.sum(1), shares]).argmax(1))
+    np.testing.assert_array_equal(placed["subtype"], saved["subtype"])
+    np.testing.assert_allclose(placed[["p_1", "p_2"]], saved[["p_1", "p_2"]], atol=1e-12)
+    sizes = saved["subtype"].value_counts()
+    assert sizes[1] >= sizes[2]
+
+
 def test_a_stopped_study_ends_with_the_same_bytes(finished, tmp_path):
     stopped = shutil.copytree(finished, tmp_path / "run")
     for name in ("result.json", "assignments.csv", "fits/refit-001.safetensors", "fits/map-0.safetensors"):
@@ -124,6 +137,11 @@ def test_a_folder_with_other_files_is_refused(tmp_path):
 def test_too_few_rows():
     with pytest.raises(DataError, match="30 rows are too few"):
         Study(n_jobs=0).fit(cohort().head(30))
+
+
+def test_more_subtypes_than_rows_allow():
+    with pytest.raises(DataError, match=r"n_subtypes = 13 is too many for 120 rows: .*; ask for at most 12"):
+        Study(n_jobs=0, n_subtypes=13).fit(cohort())
 
 
 def test_without_structure_strata_describe_the_map_and_nothing_is_on_disk(monkeypatch):

@@ -1,9 +1,12 @@
 import numpy as np
 import pytest
 
+from plurigp import PluriGP
+from plurigp.data import Coder, infer_schema
+from plurigp.predict import positions
 from plurigp.study.config import StudyConfig
 from plurigp.study.select import one_standard_error, selection_frame, selection_tasks
-from plurigp.study.tasks import Finished, Task, held_out, seed_of, training_rows
+from plurigp.study.tasks import Finished, Task, held_out, held_out_rows, seed_of, training_rows
 
 
 def finished(bound, score, cells):
@@ -37,12 +40,35 @@ def test_rows_are_held_out_once_and_for_all(mixed_frame):
     assert [task.name for task in tasks] == ["select-02-0", "select-04-0", "select-02-1", "select-04-1"]
     assert all(np.array_equal(task.rows, training_rows(120, config)) for task in tasks)
     assert len(tasks[0].rows) == 96
-    from plurigp.data import infer_schema
+    coder = Coder.fit(mixed_frame, infer_schema(mixed_frame))
+    shown, complete = held_out(mixed_frame, coder, tasks[0].rows, config)
+    assert len(complete.seen) == len(held_out_rows(120, tasks[0].rows, config)) == 24
+    assert not (shown.seen & ~complete.seen).any()
+    assert 0.05 < 1 - shown.seen.sum() / complete.seen.sum() < 0.4
 
-    shown, truth = held_out(mixed_frame, infer_schema(mixed_frame), tasks[0].rows, config)
-    assert len(truth) == 24
-    assert shown["albumin"].isna().sum() > truth["albumin"].isna().sum()
-    assert shown["patient"].equals(truth["patient"])
+
+def test_hidden_cells_leave_no_trace_in_what_is_shown(mixed_frame, rng):
+    """Two bounds, and a time with its event: whatever a hidden cell holds, rows are shown and placed the same."""
+    config = StudyConfig(random_state=3)
+    rows = training_rows(120, config)
+    low = rng.normal(size=120)
+    frame = mixed_frame.assign(low=low, high=low + 1, days=rng.exponential(9, 120), died=rng.integers(0, 2, 120))
+    kinds = {"low": {"kind": "censored_gaussian", "upper": "high"}, "days": {"kind": "weibull", "event": "died"}}
+    model = PluriGP(1, schema=kinds, n_inducing=8, max_epochs=2, calibrate=False, random_state=0).fit(frame.iloc[rows])
+    shown, complete = held_out(frame, model.coder_, rows, config)
+    changed, test = frame.copy(), held_out_rows(120, rows, config)
+    for d, column in enumerate(complete.schema):
+        if column.name in kinds:
+            hidden = test[complete.seen[:, d] & ~shown.seen[:, d]]
+            assert len(hidden)
+            changed.loc[hidden, column.name] += 5
+            changed.loc[hidden, column.companion] = {"high": 99.0, "died": 0}[column.companion]
+    again, other = held_out(changed, model.coder_, rows, config)
+    assert (other.values != complete.values).any()
+    np.testing.assert_array_equal(shown.values, again.values)
+    np.testing.assert_array_equal(shown.seen, again.seen)
+    for before, after in zip(positions(model._ready(), shown), positions(model._ready(), again), strict=True):
+        np.testing.assert_array_equal(before, after)
 
 
 def test_seeds_depend_on_the_name_alone():

@@ -1,3 +1,9 @@
+"""Kaplan–Meier and log-rank against SciPy, and against what lifelines says of its own tables (lifelines.json, made by
+tools/reference_survival.py)."""
+
+import json
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -5,6 +11,8 @@ from scipy import stats
 
 from plurigp.study.survival import kaplan_meier, log_rank, read_outcome, survival_by_subtype
 from plurigp.types import DataError
+
+LIFELINES = json.loads((Path(__file__).parent / "lifelines.json").read_text())["tables"]
 
 
 @pytest.fixture
@@ -34,6 +42,56 @@ def test_kaplan_meier_is_scipys(patients):
     inner = (found["survival"] < 1) & (found["survival"] > 0)
     np.testing.assert_allclose(found["low"][inner], interval.low.probabilities[:-1][inner], atol=1e-9)
     np.testing.assert_allclose(found["high"][inner], interval.high.probabilities[:-1][inner], atol=1e-9)
+
+
+@pytest.mark.parametrize("name", LIFELINES)
+def test_curves_are_those_of_lifelines(name):
+    """Everywhere but where nobody is left, for which lifelines gives an interval of no width."""
+    table = {key: np.array(LIFELINES[name][key]) for key in ("time", "event", "group")}
+    for group, expected in LIFELINES[name]["curves"].items():
+        own = table["group"] == group
+        found = kaplan_meier(table["time"][own], table["event"][own], np.array(expected["time"]))
+        np.testing.assert_allclose(found["survival"], expected["survival"], atol=1e-6)
+        left = found["survival"] > 0
+        for side in ("low", "high"):
+            np.testing.assert_allclose(found[side][left], np.array(expected[side])[left], atol=1e-6)
+
+
+@pytest.mark.parametrize("name", LIFELINES)
+def test_log_rank_is_that_of_lifelines(name):
+    table = {key: np.array(LIFELINES[name][key]) for key in ("time", "event", "group")}
+    chi2, degrees, p = log_rank(table["time"], table["event"], table["group"])
+    assert degrees == len(LIFELINES[name]["curves"]) - 1
+    assert (chi2, p) == pytest.approx(LIFELINES[name]["log_rank"], abs=1e-6)
+
+
+def test_where_nobody_is_left_the_interval_keeps_its_upper_limit():
+    found = kaplan_meier(np.array([1.0, 2, 3, 3]), np.ones(4), np.array([2.0, 3, 9]))
+    assert found["survival"].tolist() == [0.5, 0.0, 0.0]
+    assert found["low"].tolist()[1:] == [0.0, 0.0]
+    assert found["high"].tolist()[1:] == [found["high"][0]] * 2
+    assert 0.5 < found["high"][0] < 1
+    at_once = kaplan_meier(np.ones(4), np.ones(4), np.array([0.5, 1.0]))
+    assert at_once[["survival", "low", "high"]].to_numpy().tolist() == [[1, 1, 1], [0, 0, 1]]
+
+
+def test_nothing_is_known_after_the_last_patient_was_followed():
+    time, event = np.arange(1.0, 9), np.array([1.0, 0] * 4)
+    found = kaplan_meier(time, event, np.array([8.0, 8.1]))
+    assert found["at_risk"].tolist() == [1, 0]
+    assert found["survival"][0] > 0
+    assert found.loc[1, ["survival", "low", "high"]].isna().all()
+    _, risks, _ = survival_by_subtype(time, event, np.ones(8, int), 1, (3.0, 30.0))
+    late = risks[risks["time"] == 30]
+    assert late["risk"].isna().all()
+    assert (late["at_risk"] == 0).all()
+
+
+def test_without_outcomes_the_frames_are_empty():
+    curves, risks, tests = survival_by_subtype(np.full(9, np.nan), np.ones(9), np.ones(9, int), 1, (3.0,))
+    assert curves.empty
+    assert risks.empty
+    assert tests.empty
 
 
 def test_log_rank_of_two_groups_is_scipys(patients):

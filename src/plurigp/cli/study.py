@@ -1,5 +1,6 @@
 """`plurigp study`: from a table to a folder of subtypes, their robustness and what distinguishes them."""
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +47,7 @@ def run_study(
 def show(result: "StudyResult", out: Path, written: list[str]) -> None:
     """The findings in a few lines and two tables."""
     from plurigp.report.words import parts_of
+    from plurigp.study.robustness import untested
 
     facts = result.facts
     say(f"{facts['n_rows']} rows, {facts['n_columns']} columns, {facts['gap_share']:.0%} of cells are gaps")
@@ -53,36 +55,47 @@ def show(result: "StudyResult", out: Path, written: list[str]) -> None:
     say(verdict(facts, result.clusters.n_strata))
     part = parts_of(facts).one
     if result.clusters.n_strata > 1:
-        show_subtypes(result.subtypes, part)
+        show_subtypes(result.subtypes, part, bool(untested(facts)))
     for line in result.risks.to_dict("records"):
         who = f"{part} {line['subtype']}" if line["subtype"] else "everybody"
-        say(f"risk by {line['time']:g}, {who}: {line['risk']:.1%} ({line['low']:.1%} to {line['high']:.1%})")
+        say(f"risk by {line['time']:g}, {who}: {risk(line)}")
     say(f"wrote {out}: result.json, assignments.csv, latent.csv, tables/ and model/")
     for report in written:
         say(report)
 
 
+def risk(line: dict[Any, Any]) -> str:
+    """A risk with its interval, or that it is not known."""
+    if math.isnan(line["risk"]):
+        return "not followed so long"
+    return f"{line['risk']:.1%} ({line['low']:.1%} to {line['high']:.1%})"
+
+
 def verdict(facts: dict[str, Any], n: int) -> str:
     """Whether there is structure, in one sentence; n strata describe the map."""
-    R = facts["n_references"]
+    from plurigp.study.robustness import untested
+
+    R, remedy = facts["n_references"], untested(facts)
     if facts["structured"] is None:
-        few = f"with {R} structureless tables" if R else "without structureless tables (n_references = 0)"
-        return f"{n} clusters; {few} nothing can be said of their robustness"
+        had = "1 structureless table" if R == 1 else f"{R} structureless tables"
+        return f"{n} clusters; whether they are robust was not tested, which takes {remedy} or more: there were {had}"
     if not facts["structured"]:
         found = f"no structure beyond what {R} structureless tables show as well (p = {facts['structure_p']:.3g})"
         asked = "" if facts["choice"] == "stability" else " asked for"
         described = f"; the {n} strata{asked} describe the continuum and are no subtypes" if n > 1 else ""
         return f"a continuum: {found}{described}"
     beyond = f"their half maps agree better than those of {R} structureless tables (p = {facts['structure_p']:.3g})"
-    return f"{n} subtypes, {facts['n_robust']} of them robust; {beyond}"
+    robust = f"not tested for robustness, which takes {remedy}" if remedy else f"{facts['n_robust']} of them robust"
+    return f"{n} subtypes, {robust}; {beyond}"
 
 
-def show_subtypes(subtypes: "pd.DataFrame", part: str) -> None:
+def show_subtypes(subtypes: "pd.DataFrame", part: str, not_tested: bool = False) -> None:
     """Size and robustness of each part, a subtype or a stratum."""
     head = (part, "rows", "share", "consensus", "shuffled", "agreement", "structureless", "robust")
     rows = [
         (r.subtype, r.size_, f"{r.share:.1%}", f"{r.index_:.3f}", f"{r.permutation_threshold:.3f}",
-         f"{r.agreement:.3f}", f"{r.reference_threshold:.3f}", "yes" if r.robust else "no")
+         f"{r.agreement:.3f}", f"{r.reference_threshold:.3f}",
+         "not tested" if not_tested else "yes" if r.robust else "no")
         for r in subtypes.rename(columns={"size": "size_", "index": "index_"}).itertuples(index=False)
     ]  # fmt: skip
     say_table(head, rows, right=head[:-1])

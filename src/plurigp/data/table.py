@@ -31,6 +31,16 @@ class Table:
     schema: Schema  # used columns only
     index: pd.Index  # the frame's own row labels
 
+    def hidden(self, mask: np.ndarray) -> "Table":
+        """The same rows with the cells in `mask` [N D] as gaps, all slots of a cell; trials of successes stay known."""
+        values, first = self.values.copy(), 0
+        for d, column in enumerate(self.schema):
+            stand_in = kind_of(column).stand_in
+            n_hidden = len(stand_in) if column.trials is None else 1
+            values[mask[:, d], first : first + n_hidden] = stand_in[:n_hidden]
+            first += len(stand_in)
+        return replace(self, values=values, seen=self.seen & ~mask)
+
 
 @dataclass(frozen=True, eq=False)
 class Coder:

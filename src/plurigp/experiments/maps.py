@@ -13,6 +13,7 @@ from plurigp.compiling import one_thread
 from plurigp.data import Schema
 from plurigp.estimator import load
 from plurigp.experiments.scores import score
+from plurigp.heldout import hide_cells
 from plurigp.study import Study, StudyConfig, StudyResult
 from plurigp.study.cluster import fixed_mixture
 from plurigp.study.config import COVARIANCES
@@ -24,7 +25,7 @@ from plurigp.study.progress import Progress
 from plurigp.study.robustness import choose, robustness
 from plurigp.study.run import FITS, settled_schema, start
 from plurigp.study.select import selection_frame, selection_tasks
-from plurigp.study.tasks import held_out, training_rows
+from plurigp.study.tasks import HIDDEN, held_out_rows, seed_of, training_rows
 
 SEED = 0
 REST = "rest"  # one group of columns, whatever their kinds
@@ -110,7 +111,8 @@ def choose_dimension(folder: Path, table: pd.DataFrame, schema: Schema, **settin
     lines = []
     for line in selection_frame(tasks, list(finished.values())).to_dict("records"):
         fit = str(line["fit"])
-        shown, truth = held_out(table, settled, training_rows(len(table), config), config)
+        truth = table.iloc[held_out_rows(len(table), training_rows(len(table), config), config)].reset_index(drop=True)
+        shown = hide_cells(truth, settled, config.hidden_share, seed_of(config.random_state, HIDDEN))
         scores = score(load(pool.folder / fit), truth, shown, {c.name: REST for c in settled.used})
         trace = finished[fit].arrays["trace.bound"] / len(tasks[0].rows)
         lines.append(

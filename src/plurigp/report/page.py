@@ -37,6 +37,7 @@ from plurigp.report.tables import page_tables
 from plurigp.report.theme import Figure
 from plurigp.report.words import counted, is_continuum, p_is, parts_of, percent, shown
 from plurigp.study import StudyResult
+from plurigp.study.robustness import untested
 
 EMPTY_STYLE = ""  # plotly.js adds one empty style element and fills it by script
 FURTHER_STYLE = re.compile(r'getElementById\("([0-9a-f]{64})"\)')  # and others, unless an element has their name
@@ -69,6 +70,7 @@ def render(result: StudyResult, title: str | None = None, table: Any = None) -> 
         n_strata=result.clusters.n_strata,
         word=parts_of(result.facts),
         continuum=is_continuum(result.facts),
+        untested=untested(result.facts),
         shown_points=min(MOST, result.facts["n_rows"]),
         with_rows=cells is not None,
         survival_test=result.survival_tests.to_dict("records"),

@@ -1,5 +1,6 @@
 """The findings in plain words, numbers first: what a clinician reads before any figure."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,9 +24,12 @@ from plurigp.report.words import (
 )
 from plurigp.study import StudyResult
 from plurigp.study.cluster import fewest_references
+from plurigp.study.robustness import untested
 
 TRAITS = 4
 WHOSE = {"given": "asked for", "paper": "of the paper's mixture"}  # number, where it is not chosen by stability
+ROBUST = "✓ robust"
+NOT_FOLLOWED = "not followed so long"
 LEAST_EFFECT = 0.2  # a standardised difference that is usually called small
 
 
@@ -75,6 +79,8 @@ def headline(result: StudyResult) -> str:
         return f"{n} form a continuum, without subtypes{f'; {few(K)} strata describe it' if K > 1 else ''}."
     if K < 2:
         return f"{n}, treated as one group."
+    if untested(result.facts):
+        return f"{n} fall into {few(K)} groups; whether they are robust subtypes was not tested."
     robust = result.facts["n_robust"]
     firm = (
         "all of them robust"
@@ -97,7 +103,8 @@ def key_figures(result: StudyResult) -> list[tuple[str, str]]:
     if is_continuum(facts):
         tiles += [("0", "subtypes found"), (f"{K}", "strata")][: 2 if K > 1 else 1]
     elif K > 1:
-        tiles += [(f"{K}", "subtypes"), (f"{facts['n_robust']}", "of them robust")]
+        robust = ("–", "robustness not tested") if untested(facts) else (f"{facts['n_robust']}", "of them robust")
+        tiles += [(f"{K}", "subtypes"), robust]
     else:
         tiles.append((f"{K}", "group"))
     return [*tiles, (f"{facts['n_outliers']:,}", "outliers")] if facts["n_outliers"] else tiles
@@ -108,9 +115,9 @@ def structure(facts: dict[str, Any]) -> str:
     R = facts["n_references"]
     if facts["structured"] is None:
         return (
-            f"Nothing can be said about whether the subtypes are real: that takes at least "
+            "Whether the subtypes are real was not tested: that takes at least "
             f"{fewest_references(facts['level'])} comparison tables without any subtypes, and the study was run with "
-            f"{R or 'none'}."
+            f"{R or 'none'}. Run it with {untested(facts)} or more to test it."
         )
     test = f"{p_is(facts['structure_p'])}, from {counted(R, 'comparison table')} drawn without any subtypes"
     if facts["structured"]:
@@ -160,6 +167,9 @@ def robustness(result: StudyResult) -> str:
     table = result.subtypes
     if len(table) < 2 or is_continuum(result.facts):
         return ""
+    if remedy := untested(result.facts):
+        told = result.facts["structured"] is None  # by `structure`
+        return "" if told else f"Whether each subtype is robust was not tested: run the study with {remedy} to test it."
     robust = [str(k) for k in table.loc[table["robust"].astype(bool), "subtype"]]
     if not robust:
         return (
@@ -183,7 +193,7 @@ def outcome(result: StudyResult) -> str:
     p, event, word = float(tests["p"].iloc[0]), shown(result.facts["event_column"], 60), parts_of(result.facts)
     differs = "differs between" if p < USUAL_LEVEL else "does not clearly differ between"
     start = f"The outcome “{event}”, which was not used in the fit, {differs} the {word.many} (log-rank {p_is(p)})"
-    risks = sorted(_first_risks(result).to_dict("records"), key=lambda line: line["risk"])
+    risks = sorted(_first_risks(result).dropna(subset="risk").to_dict("records"), key=lambda line: line["risk"])
     if len(risks) < 2:
         return f"{start}."
     when = horizon(result.facts, risks[0]["time"])
@@ -217,7 +227,6 @@ def _interval(low: float, high: float) -> str:
 def portraits(result: StudyResult) -> list[Portrait]:
     """One per subtype or stratum, largest first."""
     risks, word = _first_risks(result), parts_of(result.facts)
-    not_robust = "division of a continuum" if is_continuum(result.facts) else "? tentative"
     found = []
     for line in result.subtypes.to_dict("records"):
         own = risks[risks["subtype"] == line["subtype"]].to_dict("records") if len(risks) else []
@@ -226,14 +235,23 @@ def portraits(result: StudyResult) -> list[Portrait]:
                 int(line["subtype"]),
                 word.number(line["subtype"]),
                 f"{counted(int(line['size']), 'patient')} ({percent(line['share'])})",
-                bool(line["robust"]),
-                "✓ robust" if line["robust"] else not_robust,
+                badge(result.facts, line["robust"]) == ROBUST,
+                badge(result.facts, line["robust"]),
                 f"mean certainty of assignment {percent(line['certainty'])}",
                 distinction(result, int(line["subtype"])),
                 _risk(result, own[0]) if own else "",
             )
         )
     return found
+
+
+def badge(facts: dict[str, Any], robust: bool) -> str:
+    """What was found about one subtype or stratum, in a word or two."""
+    if untested(facts):
+        return "not tested"
+    if is_continuum(facts):
+        return "division of a continuum"
+    return ROBUST if robust else "? tentative"
 
 
 def distinction(result: StudyResult, subtype: int) -> str:
@@ -275,4 +293,6 @@ def _trait(line: dict[str, Any]) -> str:
 
 def _risk(result: StudyResult, line: dict[str, Any]) -> str:
     event, when = shown(result.facts["event_column"], 60), horizon(result.facts, line["time"])
+    if not math.isfinite(line["risk"]):
+        return f"{event} within {when}: {NOT_FOLLOWED}"
     return f"{event} within {when}: {percent(line['risk'])} ({_interval(line['low'], line['high'])})"

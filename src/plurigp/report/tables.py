@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from plurigp.report.summary import confirmed, horizon
+from plurigp.report.summary import NOT_FOLLOWED, confirmed, horizon
 from plurigp.report.words import (
     SHARES,
     Number,
@@ -24,6 +24,7 @@ from plurigp.report.words import (
     signed,
 )
 from plurigp.study import StudyResult
+from plurigp.study.robustness import untested
 
 MOST_LINES = 400  # of one table on the page; the file has them all
 
@@ -83,7 +84,7 @@ def columns(result: StudyResult) -> PageTable:
 
 def subtypes(result: StudyResult) -> PageTable:
     """Size and robustness."""
-    word = parts_of(result.facts)
+    word, not_tested = parts_of(result.facts), bool(untested(result.facts))
     rows = [
         [
             figure(r["subtype"], f"{r['subtype']:.0f}"),
@@ -94,13 +95,15 @@ def subtypes(result: StudyResult) -> PageTable:
             figure(r["permutation_p"], probability(r["permutation_p"])),
             figure(r["agreement"], fixed(r["agreement"])),
             figure(r["reference_p"], probability(r["reference_p"])),
-            text("yes" if r["robust"] else "no"),
+            text("not tested" if not_tested else "yes" if r["robust"] else "no"),
         ]
         for r in _records(result.subtypes)
     ]
     heads = (word.one.capitalize(), "Patients", "Share", "Certainty", "Consensus index", "p, shuffled labels",
              "Agreement of halves", "p, structureless", "Robust")  # fmt: skip
     caption = f"The {word.many} and how robust each is."
+    if not_tested:
+        caption = "The subtypes; whether they are robust was not tested."
     if is_continuum(result.facts):
         caption = "The strata and how well each comes back; none is a robust subtype."
     return PageTable("subtypes", caption, heads, rows)
@@ -188,6 +191,8 @@ def risks(result: StudyResult) -> PageTable:
 def _risk(line: dict[str, Any] | None) -> Cell:
     if line is None:
         return figure(math.nan, "–")
+    if not math.isfinite(line["risk"]):
+        return figure(math.nan, NOT_FOLLOWED)
     low, risk, high = (percent(line[name], 1) for name in ("low", "risk", "high"))
     return figure(line["risk"], f"{risk} ({low} to {high})")
 

@@ -6,16 +6,16 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from plurigp.data import Schema
+from plurigp.baseline import Marginals
+from plurigp.data import Table
 from plurigp.estimator import PluriGP, load
 from plurigp.heldout import by, cell_scores
+from plurigp.likelihoods.blocks import first_slots
 from plurigp.predict import levels_of_columns
-from plurigp.study.characterise import read_values
 from plurigp.study.config import StudyConfig
 from plurigp.study.tasks import held_out
 
 BINS = 10
-LEVELS = ("bernoulli", "categorical", "ordinal")
 CALIBRATION = ["column", "kind", "predicted", "observed", "cells"]
 
 
@@ -24,18 +24,19 @@ def assess(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Predictions and calibration of a saved map on held-out rows."""
     model = load(folder)
-    shown, truth = held_out(frame, model.schema_, rows, config)
-    scores = cell_scores(model, shown, truth)
+    shown, complete = held_out(frame, model.coder_, rows, config)
+    marginals = Marginals.fit(model.coder_.table(frame.iloc[rows]))  # the rows that the map was learned from
+    scores = cell_scores(model, marginals, shown, complete)
     kinds = {column.name: column.kind for column in model.schema_.used}
     table = by(scores, "column").reset_index()
     table.insert(1, "kind", [kinds[name] for name in table["column"]])
-    return table, calibration(model, shown, truth)
+    return table, calibration(model, shown, complete)
 
 
-def calibration(model: PluriGP, shown: pd.DataFrame, truth: pd.DataFrame) -> pd.DataFrame:
+def calibration(model: PluriGP, shown: Table, complete: Table) -> pd.DataFrame:
     """Predicted and observed shares of levels in hidden cells, by tenths of the predicted probability."""
     lines = []
-    for column, predicted, happened in _level_probabilities(model, shown, truth):
+    for column, predicted, happened in _level_probabilities(model, shown, complete):
         tenth = np.minimum((predicted * BINS).astype(int), BINS - 1)
         for b in np.unique(tenth):
             own = tenth == b
@@ -44,21 +45,18 @@ def calibration(model: PluriGP, shown: pd.DataFrame, truth: pd.DataFrame) -> pd.
     return pd.DataFrame(lines, columns=CALIBRATION)
 
 
-def _level_probabilities(
-    model: PluriGP, shown: pd.DataFrame, truth: pd.DataFrame
-) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+def _level_probabilities(model: PluriGP, shown: Table, complete: Table) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
     """Per column with levels: the probability of each level in each hidden cell, and whether it was that one.
 
     Of two levels one is enough: the other's probability is the rest.
     """
-    places = [d for d, column in enumerate(model.schema_.used) if column.kind in LEVELS]
-    with_levels = [model.schema_.used[d] for d in places]
-    actual = read_values(truth, Schema(tuple(with_levels)))
-    shares = levels_of_columns(model._ready(), model.coder_.table(shown), places) if places else []
-    for column, share in zip(with_levels, shares, strict=True):
-        hidden = shown[column.name].isna().to_numpy() & np.isfinite(actual[column.name])
-        if hidden.any():
+    places = [d for d, column in enumerate(complete.schema) if column.levels]
+    actual = complete.values[:, first_slots(complete.schema)]
+    hidden = complete.seen & ~shown.seen
+    shares = levels_of_columns(model._ready(), shown, places) if places else []
+    for d, share in zip(places, shares, strict=True):
+        column, cells = complete.schema.columns[d], hidden[:, d]
+        if cells.any():
             first = int(column.kind == "bernoulli")
-            predicted = share[hidden, first : len(column.levels)]
-            happened = actual[column.name][hidden, None] == np.arange(first, len(column.levels))
-            yield column.name, predicted.ravel(), happened.ravel().astype(float)
+            happened = actual[cells, d, None] == np.arange(first, len(column.levels))
+            yield column.name, share[cells, first : len(column.levels)].ravel(), happened.ravel().astype(float)

@@ -11,6 +11,7 @@ import pandas as pd
 from plurigp.data import Column, Schema
 from plurigp.data.kinds import cells_in, read_column
 from plurigp.estimator import PluriGP
+from plurigp.predict import positions
 from plurigp.study.contrasts import (
     Contrast,
     benjamini_hochberg,
@@ -118,10 +119,12 @@ def split_groups(model: PluriGP, frame: pd.DataFrame, mixture: Mixture) -> Group
     column d every row is placed by its other columns.
     """
 
+    table, predictor = model.coder_.table(frame), model._ready()
+    names = [column.name for column in table.schema]
+
     @cache  # every subtype asks again
     def groups(name: str) -> np.ndarray:
-        hidden = frame.copy()
-        hidden[name] = frame[name].mask(np.ones(len(frame), dtype=bool))
-        return memberships(mixture, model.transform(hidden))[0]
+        own = np.broadcast_to(np.array(names) == name, table.seen.shape)
+        return memberships(mixture, *positions(predictor, table.hidden(own)))[0]
 
     return groups

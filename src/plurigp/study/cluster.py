@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -19,20 +19,33 @@ LEAST_SPREAD = 0.01  # of agreement between tables: below, differences are count
 TOO_SMALL = 0.5  # a half map's cluster below this part of the outlier share agrees with nothing
 
 
-def paper_mixture(x: np.ndarray, max_clusters: int, n_init: int, outlier_share: float, seed: int) -> Mixture:
+def paper_mixture(
+    x: np.ndarray, max_clusters: int, n_init: int, outlier_share: float, seed: int, sd: np.ndarray | None = None
+) -> Mixture:
     """The paper's rule: Bayesian mixture, best lower bound of n_init, clusters under the share are outliers."""
     fitted = BayesianGaussianMixture(
         n_components=min(max_clusters, len(x)), n_init=n_init, max_iter=500, random_state=seed, reg_covar=RIDGE
     )
-    return _by_size(_quietly(fitted, x), x, outlier_share)
+    return _by_size(_quietly(fitted, x), x, sd, outlier_share)
 
 
-def fixed_mixture(x: np.ndarray, K: int, covariance: str, n_init: int, outlier_share: float, seed: int) -> Mixture:
-    """A mixture of exactly K components, subtypes numbered by size; those under the share are outliers."""
+def fixed_mixture(
+    x: np.ndarray,
+    K: int,
+    covariance: str,
+    n_init: int,
+    outlier_share: float,
+    seed: int,
+    sd: np.ndarray | None = None,
+) -> Mixture:
+    """A mixture of exactly K components, fitted to the latent means x [N Q]; those under the share are outliers.
+
+    Subtypes are numbered by size, each row counted where it is likeliest with the sd of its position [N Q].
+    """
     fitted = GaussianMixture(
         K, covariance_type=covariance, n_init=n_init, max_iter=500, random_state=seed, reg_covar=RIDGE
     )
-    return _by_size(_quietly(fitted, x), x, outlier_share)
+    return _by_size(_quietly(fitted, x), x, sd, outlier_share)
 
 
 def _quietly(mixture: GaussianMixture | BayesianGaussianMixture, x: np.ndarray) -> Mixture:
@@ -45,15 +58,21 @@ def _quietly(mixture: GaussianMixture | BayesianGaussianMixture, x: np.ndarray) 
     return Mixture(mixture.weights_, mixture.means_, np.array(covariances), np.arange(1, C + 1))
 
 
-def _by_size(mixture: Mixture, x: np.ndarray, outlier_share: float) -> Mixture:
-    """Subtypes 1 … K by the number of rows; a component with too few is an outlier (0), the largest never."""
-    own, _ = memberships(mixture, np.asarray(x, float))
-    counts = np.bincount(own - 1, minlength=len(mixture.weights))
-    order = np.argsort(-counts, kind="stable")
-    kept = [c for c in order if counts[c] >= outlier_share * len(x) or c == order[0]]
-    subtype = np.zeros(len(counts), int)
-    subtype[kept] = np.arange(1, len(kept) + 1)
-    return Mixture(mixture.weights, mixture.means, mixture.covariances, subtype)
+def _by_size(mixture: Mixture, x: np.ndarray, sd: np.ndarray | None, outlier_share: float) -> Mixture:
+    """Subtypes 1 … K by the number of rows; a component with too few is an outlier (0), the largest never.
+
+    Outliers' components count together, so each that becomes one may take rows from the subtypes: hence the repetition.
+    """
+    n_kept = len(mixture.weights) + 1
+    while (mixture.subtype > 0).sum() < n_kept:
+        n_kept = (mixture.subtype > 0).sum()
+        counts = np.bincount(memberships(mixture, np.asarray(x, float), sd)[0], minlength=n_kept + 1)[1:]
+        order = np.argsort(-counts, kind="stable")
+        kept = [k for k in order if counts[k] >= outlier_share * len(x) or k == order[0]]
+        number = np.zeros(n_kept + 1, int)
+        number[[k + 1 for k in kept]] = np.arange(1, len(kept) + 1)
+        mixture = replace(mixture, subtype=number[mixture.subtype])
+    return mixture
 
 
 # --- the number of clusters ---
@@ -61,16 +80,17 @@ def _by_size(mixture: Mixture, x: np.ndarray, outlier_share: float) -> Mixture:
 
 @dataclass(frozen=True, eq=False)
 class HalfMap:
-    """A map learned from some rows: the latent means of all rows [N Q], and which rows it learned from."""
+    """A map learned from some rows: mean and sd of all rows' positions [N Q], and which rows it learned from."""
 
     mean: np.ndarray
+    sd: np.ndarray
     rows: np.ndarray
 
 
 def half_labels(half: HalfMap, K: int, covariance: str, seed: int) -> np.ndarray:
     """Component 0 … K−1 of every row [N]; the mixture is fitted to the rows that the map was learned from."""
-    fitted = fixed_mixture(half.mean[half.rows], K, covariance, HALF_INITS, 0.0, seed)
-    return memberships(fitted, half.mean)[0] - 1
+    fitted = fixed_mixture(half.mean[half.rows], K, covariance, HALF_INITS, 0.0, seed, half.sd[half.rows])
+    return memberships(fitted, half.mean, half.sd)[0] - 1
 
 
 def agreement(first: np.ndarray, second: np.ndarray, K: int, least: float) -> np.ndarray:

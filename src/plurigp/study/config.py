@@ -1,5 +1,6 @@
 """What a study is asked to do: one frozen record, from keywords or TOML, written back exactly."""
 
+import math
 import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
@@ -8,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from plurigp.data.wording import listing, nearest, show
+from plurigp.estimator import PluriGP
+from plurigp.parameters import check_parameters
 from plurigp.types import DataError
 
 COUNTS = {  # the smallest value that makes sense
@@ -17,6 +20,7 @@ COUNTS = {  # the smallest value that makes sense
 }  # fmt: skip
 SHARES = ("test_share", "hidden_share", "outlier_share", "level")
 COVARIANCES = ("tied", "full")
+SET_BY_STUDY = ("n_components", "schema", "max_epochs", "batch_size", "random_state", "verbose")  # not by `model`
 
 
 @dataclass(frozen=True)
@@ -90,9 +94,14 @@ class StudyConfig:
             raise DataError(f"covariance = {show(self.covariance)} is not one of {listing(COVARIANCES)}.")
         if (self.time is None) != (self.event is None):
             raise DataError("time and event go together; name both outcome columns or neither.")
-        own = set(self.model) & {"n_components", "schema", "max_epochs", "batch_size", "random_state", "verbose"}
-        if own:
-            raise DataError(f"model: {show(min(own))} is set by the study itself; leave it out there.")
+        if isinstance(self.n_subtypes, int) and self.n_subtypes * self.outlier_share > 1:
+            raise DataError(
+                f"n_subtypes = {self.n_subtypes}: not all of them can hold the share {self.outlier_share} of the rows, "
+                "below which a cluster is an outlier; ask for fewer or lower outlier_share."
+            )
+        for value in self.horizons:
+            _check_horizon(value)
+        _check_model(self.model)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values; `from_dict` restores it."""
@@ -110,6 +119,11 @@ class StudyConfig:
             if name in settled:
                 value = settled[name]
                 settled[name] = tuple(value) if isinstance(value, list | tuple) else (value,)
+        for value in settled.get("horizons", ()):
+            _check_horizon(value)
+        settled["horizons"] = tuple(map(float, settled.get("horizons", ())))
+        if not isinstance(settled.get("model", {}), Mapping):
+            raise DataError(f"model = {show(settled['model'])} must hold parameters, such as kernel = 'rbf'.")
         return StudyConfig(**settled)
 
 
@@ -148,6 +162,28 @@ def _toml(value: Any) -> str:
 
 def _escaped(character: str) -> str:
     return f"\\{character}" if character in '"\\' else f"\\U{ord(character):08X}"
+
+
+def _check_horizon(value: Any) -> None:
+    if not _is(value, Real) or not 0 < value < math.inf:
+        raise DataError(f"horizons: {show(value)} must be a number above 0, in the unit of the time column.")
+
+
+def _check_model(given: Mapping[str, Any]) -> None:
+    """Before the first fit rather than in it: names and values of the parameters that are handed on to PluriGP."""
+    parameters = PluriGP().get_params()
+    for name in given:
+        if name in SET_BY_STUDY:
+            raise DataError(f"model: {show(name)} is set by the study itself; leave it out there.")
+        if name not in parameters:
+            known = [key for key in parameters if key not in SET_BY_STUDY]
+            raise DataError(
+                f"model: unknown parameter {show(name)}; known: {listing(known, 40)}.{nearest(name, known)}"
+            )
+    try:
+        check_parameters({**parameters, **given})
+    except ValueError as error:
+        raise DataError(f"model: {error}.") from None
 
 
 def _check_count(name: str, value: Any, least: int) -> None:

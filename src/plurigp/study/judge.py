@@ -29,9 +29,9 @@ from plurigp.study.learn import Maps
 from plurigp.study.mixture import Mixture, memberships
 from plurigp.study.pool import Pool
 from plurigp.study.result import Clusters, Map, StudyResult
-from plurigp.study.robustness import Robustness, base_labels, choose, component_of, robustness
-from plurigp.study.survival import RISKS, SURVIVAL, TESTS, read_outcome, survival_by_subtype
-from plurigp.study.tasks import FIRST_REFIT, held_out, seed_of
+from plurigp.study.robustness import Robustness, base_labels, choose, component_of, robustness, untested
+from plurigp.study.survival import no_outcome, read_outcome, survival_by_subtype
+from plurigp.study.tasks import FIRST_REFIT, held_out_rows, seed_of
 
 PACKAGES = ("jax", "numpy", "pandas", "scikit-learn", "scipy")
 
@@ -86,10 +86,8 @@ def find_clusters(
     else:
         K = choice.described if config.n_subtypes == "stability" else int(config.n_subtypes)
         seed = seed_of(config.random_state, "mixture")
-        mixture = fixed_mixture(mean, K, config.covariance, config.mixture_inits, config.outlier_share, seed)
-    subtype, _ = memberships(mixture, mean)
-    _, probability = memberships(mixture, mean, sd)
-    return Clusters(subtype, probability, mixture), K
+        mixture = fixed_mixture(mean, K, config.covariance, config.mixture_inits, config.outlier_share, seed, sd)
+    return Clusters(*memberships(mixture, mean, sd), mixture), K
 
 
 def describe(
@@ -128,8 +126,8 @@ def split_test(
     seen = maps.halves.rows[0]
     unseen = np.setdiff1d(np.arange(len(frame)), seen)
     model = load(pool.folder / FIRST_REFIT)
-    x = model.transform(frame.iloc[seen])
-    mixture = fixed_mixture(x, K, config.covariance, HALF_INITS, 0.0, seed_of(config.random_state, "split"))
+    x, sd = model.transform(frame.iloc[seen], return_std=True)
+    mixture = fixed_mixture(x, K, config.covariance, HALF_INITS, 0.0, seed_of(config.random_state, "split"), sd)
     component, names = base_labels(clusters, maps.latent.arrays["mean"][seen], K)
     subtype = np.zeros(K, int)
     subtype[matched(component, component_of(mixture, x), K)] = names
@@ -142,7 +140,7 @@ def outcomes(
 ) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
     """Survival by subtype where the table has an outcome pair."""
     if config.time is None or config.event is None:
-        return pd.DataFrame(columns=SURVIVAL), pd.DataFrame(columns=RISKS), pd.DataFrame(columns=TESTS)
+        return no_outcome()
     time, event = read_outcome(frame, config.time, config.event)
     return survival_by_subtype(time, event, clusters.subtype, clusters.n_strata, config.horizons)
 
@@ -183,28 +181,27 @@ def facts(
 ) -> dict[str, Any]:
     """The numbers that a summary in words is made of."""
     asked = config.n_subtypes if config.n_subtypes in ("stability", "paper") else "given"
+    test = {"structured": choice.structured, "level": config.level, "n_permutations": config.n_permutations}
     return {
+        **test,
         "title": config.title,
         "n_rows": len(frame),
         "n_columns": len(schema.used),
         "n_components": int(maps.best.n_components),
         "n_subtypes": 1 if asked == "stability" and choice.structured is False else clusters.n_strata,
         "n_strata": clusters.n_strata,
-        "n_robust": int(found.subtypes["robust"].sum()),
+        "n_robust": None if untested(test) else int(found.subtypes["robust"].sum()),
         "choice": asked,
-        "structured": choice.structured,
         "structure_p": choice.p,
-        "level": config.level,
         "n_paper_clusters": int((maps.paper.subtype > 0).sum()),
         "n_outliers": int(clusters.outlier.sum()),
         "n_refits": config.n_refits,
-        "n_permutations": config.n_permutations,
         "n_references": config.n_references,
         "pac": found.pac,
         "sampled_pairs": found.sampled_pairs,
         "bound": float(maps.latent.facts["bound"]),
         "stopped": maps.latent.facts["stopped"],
-        "test_rows": len(held_out(frame, schema, maps.judged.rows, config)[1]),
+        "test_rows": len(held_out_rows(len(frame), maps.judged.rows, config)),
         "split_rows": len(frame) - len(maps.halves.rows[0]),
         "time_column": config.time,
         "event_column": config.event,

@@ -49,9 +49,9 @@ def learn(pool: Pool, frame: pd.DataFrame, config: StudyConfig) -> Maps:
     restarts = [Task(f"{MAP}-{r}", Q, np.arange(N)) for r in range(config.n_restarts)]
     mapped = pool.run(restarts, lambda _: frame)
     best = int(np.argmax([f.facts["bound"] for f in mapped]))
-    x = mapped[best].arrays["mean"]
+    x, sd = mapped[best].arrays["mean"], mapped[best].arrays["sd"]
     seed = seed_of(config.random_state, "paper")
-    paper = beside(partial(paper_mixture, x, config.max_clusters, config.mixture_inits, config.outlier_share, seed))
+    paper = beside(partial(paper_mixture, x, config.max_clusters, config.mixture_inits, config.outlier_share, seed, sd))
     cuts = numbers_of_clusters(N, config, paper)
     halves = refit_tasks(N, Q, config, cuts)
     refitted = pool.run(halves, lambda _: frame)

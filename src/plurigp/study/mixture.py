@@ -26,11 +26,14 @@ def responsibilities(mixture: Mixture, mean: np.ndarray, sd: np.ndarray | None =
 
 
 def memberships(mixture: Mixture, mean: np.ndarray, sd: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Subtype [N] (0 = an outlier's component is the likeliest) and probability per subtype [N K]."""
+    """Likeliest subtype [N] and probability per subtype [N K]; 0 where the outliers' components together are likelier.
+
+    The one rule by which a row gets its label, so that label and probabilities never disagree.
+    """
     of_component = responsibilities(mixture, mean, sd)
     K = int(mixture.subtype.max())
-    probability = np.stack([of_component[:, mixture.subtype == k].sum(1) for k in range(1, K + 1)], axis=1)
-    return mixture.subtype[of_component.argmax(1)], probability
+    shares = np.stack([of_component[:, mixture.subtype == k].sum(1) for k in range(K + 1)], axis=1)  # outliers first
+    return shares.argmax(1), shares[:, 1:]
 
 
 def _log_normal(delta: np.ndarray, covariance: np.ndarray, sd: np.ndarray | None) -> np.ndarray:

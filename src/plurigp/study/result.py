@@ -95,17 +95,19 @@ class StudyResult:
 
     facts: title, n_rows, n_columns, gap_share, n_components, n_subtypes (how many were found or asked for; 1 where none
       were found), n_strata (into how many the map is cut and by which it is described: the same, or more where no
-      subtypes were found), n_robust, structured (true, false, or null where the references are too few to tell),
-      structure_p, level, choice ("stability", "paper" or "given"), n_paper_clusters, n_outliers,
-      n_refits, n_permutations, n_references, pac, sampled_pairs (0 = all), view_method ("umap" or "pca"), bound,
-      stopped, test_rows, hidden_cells, split_rows, time_column and event_column or null, notes (warnings of fits).
+      subtypes were found), n_robust (null where that was not tested), structured (true, false, or null where the
+      references are too few to tell), structure_p, level, choice ("stability", "paper" or "given"), n_paper_clusters,
+      n_outliers, n_refits, n_permutations, n_references, pac, sampled_pairs (0 = all), view_method ("umap" or "pca"),
+      bound, stopped, test_rows, hidden_cells, split_rows, time_column and event_column or null, notes (warnings of
+      fits).
     columns: column, kind, detail, reason, used, n_observed, gap_share.
     selection: n_components, fit, bound, score (nats per hidden cell), se, gap (to the best, paired), gap_se, best,
       chosen; one line per Q.
     traces: fit, epoch, bound, kl_x and kl_u per row, spread; fits are select-Q-restart, map-restart, refit-number.
     clusterings: n_clusters, stability, reference_mean, reference_sd, threshold, gain, p, chosen (to cut the map).
     subtypes: subtype, size, share, certainty, index (consensus), index_se, permutation_threshold, permutation_p,
-      agreement (of half maps), reference_threshold, reference_p, robust; one line per stratum, and so below.
+      agreement (of half maps), reference_threshold, reference_p, robust (false where it was not tested); one line per
+      stratum, and so below.
     characteristics: rows, subtype, column, kind, level, measure, n_inside, n_outside, inside, outside, estimate, low,
       high, statistic, p, q, effect; `rows` is "all" (circular, to describe) or "split" (tested).
     associations: rows, column, kind, measure, effect, statistic, p, q; over all subtypes at once.
@@ -114,7 +116,8 @@ class StudyResult:
     predictions: column, kind, cells, model, marginal, gain, se; nats per hidden cell of held-out rows.
     calibration: column, kind, predicted, observed, cells; binned probabilities of levels in hidden cells.
     survival: subtype, time, at_risk, survival, low, high; subtype 0 is everybody. Empty without an outcome.
-    risks: subtype, time, risk, low, high: one line per subtype and horizon.
+    risks: subtype, time, at_risk, risk, low, high: one line per subtype and horizon; the risk is NaN where nobody was
+      followed so long.
     survival_tests: test, statistic, degrees, p.
     """
 
@@ -170,6 +173,7 @@ class StudyResult:
         """Place new rows: subtype, a probability per subtype, outlier flag, latent mean and sd; the index is kept.
 
         The probabilities average over the uncertainty of a row's position: the fewer its cells, the flatter they are.
+        The subtype is the likeliest; 0, an outlier, where the probabilities leave more to the outliers' clusters.
         """
         mean, sd = self.model.transform(table, return_std=True)
         subtype, probability = memberships(self.clusters.mixture, mean, sd)

@@ -1,12 +1,13 @@
 """From half maps to the number of subtypes, the consensus, and each subtype's robustness against both nulls."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from plurigp.study.cluster import TOO_SMALL, Choice, agreement, matched
+from plurigp.study.cluster import TOO_SMALL, Choice, agreement, fewest_references, matched
 from plurigp.study.config import StudyConfig
 from plurigp.study.consensus import (
     Indices,
@@ -140,6 +141,7 @@ def _own_agreement(x: np.ndarray, clusters: Clusters, K: int, halves: HalfLabels
 def base_labels(clusters: Clusters, x: np.ndarray, K: int) -> tuple[np.ndarray, np.ndarray]:
     """What half maps cut into K are matched with: a cluster 0 … K−1 for every row [N], and its subtype [K].
 
+    By the means of the positions alone: it says which clusters correspond and labels no row.
     Where the mixture has further, small components (the paper's), their rows go to the nearest subtype.
     """
     if len(clusters.mixture.weights) == K:
@@ -148,7 +150,7 @@ def base_labels(clusters: Clusters, x: np.ndarray, K: int) -> tuple[np.ndarray, 
 
 
 def component_of(mixture: Mixture, x: np.ndarray) -> np.ndarray:
-    """The likeliest component of every row [N], outliers' components too."""
+    """The likeliest component of every row's mean [N], outliers' components too; for matching alone."""
     return responsibilities(mixture, x).argmax(1)
 
 
@@ -159,6 +161,16 @@ def _reference_mean(references: HalfLabels | None, K: int, config: StudyConfig) 
     if K == 1:
         return np.ones(len(references.labels) // 2)
     return pair_agreement(references, K, TOO_SMALL * config.outlier_share).mean((1, 2))
+
+
+def untested(facts: Mapping[str, Any]) -> str:
+    """The setting with which robustness would have been tested, where it was not; empty where it was.
+
+    Without enough structureless tables, or without shuffled labels, `robust` is False for want of a test.
+    """
+    if facts["structured"] is None:
+        return f"n_references = {fewest_references(facts['level'])}"
+    return "n_permutations = 1000" if facts["structured"] and not facts["n_permutations"] else ""
 
 
 def _subtypes(

@@ -22,6 +22,7 @@ from plurigp.types import DataError
 
 FITS, STARTED, CONFIG, SCHEMA = "fits", "study.json", "study.toml", "schema.toml"
 MIN_ROWS = 60
+FEWEST_PER_CLUSTER = 5  # rows on average; with fewer nothing is said of a cluster
 
 
 class Study:
@@ -78,6 +79,12 @@ def settled_schema(frame: pd.DataFrame, given: Any, config: StudyConfig) -> Sche
     """Kinds and levels from the whole table, so that every refit knows all levels; outcomes are set aside."""
     if len(frame) < MIN_ROWS:
         raise DataError(f"{len(frame)} rows are too few for a study, which halves them; give at least {MIN_ROWS}.")
+    most = len(frame) // 2 // FEWEST_PER_CLUSTER
+    if isinstance(config.n_subtypes, int) and config.n_subtypes > most:
+        raise DataError(
+            f"n_subtypes = {config.n_subtypes} is too many for {len(frame)} rows: half of them, in so many clusters, "
+            f"are fewer than {FEWEST_PER_CLUSTER} each; ask for at most {most}."
+        )
     schema = infer_schema(frame, given)
     if config.time is not None and config.event is not None:
         read_outcome(frame, config.time, config.event)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
+from plurigp.heldout import ratio_se
 from plurigp.study.config import StudyConfig
 from plurigp.study.tasks import SELECT, Finished, Task, training_rows
 
@@ -42,22 +43,14 @@ def selection_frame(tasks: Sequence[Task], finished: Sequence[Finished]) -> pd.D
 
 def one_standard_error(gap: np.ndarray, se: np.ndarray) -> int:
     """The first (smallest) dimension whose distance to the best is within its standard error."""
-    return int(np.argmax(gap <= se + 1e-12))
+    return int(np.argmax(gap <= np.nan_to_num(se) + 1e-12))
 
 
 def _score(result: Finished) -> dict[str, float]:
     total, n = result.arrays["row_score"], result.arrays["row_cells"]
-    mean = total.sum() / n.sum()
-    return {"score": float(mean), "se": _ratio_se(total - mean * n, n)}
+    return {"score": float(total.sum() / n.sum()), "se": ratio_se(total, n)}
 
 
 def _gap(top: Finished, other: Finished) -> tuple[float, float]:
     difference, n = top.arrays["row_score"] - other.arrays["row_score"], top.arrays["row_cells"]
-    mean = difference.sum() / n.sum()
-    return float(mean), _ratio_se(difference - mean * n, n)
-
-
-def _ratio_se(residual: np.ndarray, n: np.ndarray) -> float:
-    """The standard error of Σ total / Σ n, rows being independent."""
-    R = len(n)
-    return float(np.sqrt(R / max(R - 1, 1) * (residual**2).sum()) / n.sum())
+    return float(difference.sum() / n.sum()), ratio_se(difference, n)

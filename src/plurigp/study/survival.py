@@ -11,7 +11,7 @@ STEPS = 100  # times at which a curve is read off: single event times are patien
 FEWEST = 5  # rows at risk below which a curve ends
 Z = float(stats.norm.ppf(0.975))
 SURVIVAL = ["subtype", "time", "at_risk", "survival", "low", "high"]
-RISKS = ["subtype", "time", "risk", "low", "high"]
+RISKS = ["subtype", "time", "at_risk", "risk", "low", "high"]
 TESTS = ["test", "statistic", "degrees", "p"]
 
 
@@ -39,25 +39,42 @@ def _as_events(column: pd.Series, name: str) -> np.ndarray:
 
 
 def kaplan_meier(time: np.ndarray, event: np.ndarray, at_times: np.ndarray) -> pd.DataFrame:
-    """Survival at given times with the log-log interval of Greenwood's variance, and the rows still at risk."""
-    moments = np.unique(time[event == 1])
-    at_risk = len(time) - np.searchsorted(np.sort(time), moments, side="left")
-    deaths = np.searchsorted(np.sort(time[event == 1]), moments, side="right")
-    deaths = np.diff(np.concatenate([[0], deaths]))
+    """Survival at given times with the log-log interval of Greenwood's variance, and the rows still at risk.
+
+    After the last time of any row nothing is known (NaN), unless survival has reached 0 by then.
+    """
+    moments, deaths = np.unique(time[event == 1], return_counts=True)
+    at_risk = _at_risk(time, moments)
     survival = np.cumprod(1 - deaths / at_risk)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        variance = np.cumsum(deaths / (at_risk * (at_risk - deaths)))
-        reach = Z * np.sqrt(variance) / np.abs(np.log(survival))
-        low, high = survival ** np.exp(reach), survival ** np.exp(-reach)
-    place = np.searchsorted(moments, at_times, side="right")
-    left = len(time) - np.searchsorted(np.sort(time), at_times, side="left")
+    low, high = _log_log_interval(survival, deaths, at_risk)
+    step = np.searchsorted(moments, at_times, side="right")  # 0 is before the first event
+    curves = {
+        name: np.concatenate([[1.0], values])[step]
+        for name, values in (("survival", survival), ("low", low), ("high", high))
+    }
+    followed = (at_times <= time.max()) | (curves["survival"] == 0)
+    known = {name: np.where(followed, values, np.nan) for name, values in curves.items()}
+    return pd.DataFrame({"time": at_times, "at_risk": _at_risk(time, at_times), **known})
 
-    def read(steps: np.ndarray) -> np.ndarray:
-        return np.concatenate([[1.0], np.nan_to_num(steps, nan=0.0)])[place]
 
-    return pd.DataFrame(
-        {"time": at_times, "at_risk": left, "survival": read(survival), "low": read(low), "high": read(high)}
-    )
+def _at_risk(time: np.ndarray, moments: np.ndarray) -> np.ndarray:
+    """How many rows are followed up to each moment at least."""
+    return len(time) - np.searchsorted(np.sort(time), moments, side="left")
+
+
+def _log_log_interval(survival: np.ndarray, deaths: np.ndarray, at_risk: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """S ^ exp(± z √V / log S) with V = Σ d / (n (n − d)), lower limit first.
+
+    Where S = 0 the variance is not defined: the interval then goes from 0 to the upper limit of the step before.
+    """
+    left = survival > 0  # all steps but perhaps the last
+    log_survival = np.log(survival[left])
+    variance = np.cumsum(deaths[left] / (at_risk[left] * (at_risk[left] - deaths[left])))
+    reach = Z * np.sqrt(variance) / log_survival
+    low, high = survival[left] ** np.exp(-reach), survival[left] ** np.exp(reach)
+    if not left.all():
+        low, high = np.append(low, 0.0), np.append(high, high[-1] if len(high) else 1.0)
+    return low, high
 
 
 def log_rank(time: np.ndarray, event: np.ndarray, group: np.ndarray) -> tuple[float, int, float]:
@@ -83,9 +100,14 @@ def log_rank(time: np.ndarray, event: np.ndarray, group: np.ndarray) -> tuple[fl
 def survival_by_subtype(
     time: np.ndarray, event: np.ndarray, subtype: np.ndarray, K: int, horizons: tuple[float, ...]
 ) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
-    """Curves (subtype 0 is everybody), risks at the horizons, and the log-rank test over subtypes."""
+    """Curves (subtype 0 is everybody), risks at the horizons, and the log-rank test over subtypes.
+
+    A risk by a time that nobody was followed to is NaN, with no row at risk.
+    """
     known = np.isfinite(time) & np.isfinite(event)
     time, event, subtype = time[known], event[known], subtype[known]
+    if len(time) < FEWEST:
+        return no_outcome()
     curves, risks = [], []
     for k in range(K + 1):
         own = np.ones(len(time), dtype=bool) if k == 0 else subtype == k
@@ -100,6 +122,11 @@ def survival_by_subtype(
         chi2, degrees, p = log_rank(time[subtype > 0], event[subtype > 0], subtype[subtype > 0])
         tests = pd.DataFrame({"test": ["log-rank"], "statistic": [chi2], "degrees": [degrees], "p": [p]})
     return pd.concat(curves, ignore_index=True), pd.concat(risks, ignore_index=True), tests
+
+
+def no_outcome() -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+    """The three frames of a table without an outcome, or with too few rows that have one."""
+    return pd.DataFrame(columns=SURVIVAL), pd.DataFrame(columns=RISKS), pd.DataFrame(columns=TESTS)
 
 
 def _grid(time: np.ndarray) -> np.ndarray:

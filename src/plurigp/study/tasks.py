@@ -11,14 +11,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from plurigp.data import Schema
+from plurigp.data import Coder, Schema, Table
 from plurigp.estimator import PluriGP
-from plurigp.heldout import hide_cells
+from plurigp.heldout import random_cells
+from plurigp.predict import cell_log_density
 from plurigp.schedule import Passes, enough_epochs
 from plurigp.study.cluster import HalfMap, half_labels
 from plurigp.study.config import StudyConfig
 
 SELECT, MAP, REFIT, REFERENCE = "select", "map", "refit", "reference"
+HIDDEN = "hidden"  # the name by which the hidden cells get their seed
 TRACED = ("bound", "kl_x", "kl_u", "spread")
 PASSES = Passes(most=100, steps=600, least=50)  # in which a map settles; measured on SUPPORT
 WHOLE_BATCHES = 5  # from so many on, leaving an incomplete one out costs little
@@ -77,9 +79,10 @@ def run_task(task: Task, frame: pd.DataFrame, schema: Schema, config: StudyConfi
     elif task.kind == MAP:
         arrays["mean"], arrays["sd"] = model.transform(frame, return_std=True)
     else:
-        half = HalfMap(model.transform(frame), task.rows)
+        mean, sd = model.transform(frame, return_std=True)
+        half = HalfMap(mean, sd, task.rows)
         labels = [half_labels(half, K, config.covariance, seed) for K in task.n_clusters]
-        arrays |= {"labels": np.array(labels, np.int8).reshape(len(labels), len(frame)), "rows": task.rows}
+        arrays |= {"labels": np.array(labels, np.int16).reshape(len(labels), len(frame)), "rows": task.rows}
     return Finished(arrays, facts, _files(model) if task.keeps_model else {})
 
 
@@ -109,13 +112,16 @@ def fitting_batch(n: int, batch: int) -> int:
     return batch if batch - even <= 1 else even
 
 
-def held_out(
-    frame: pd.DataFrame, schema: Schema, rows: np.ndarray, config: StudyConfig
-) -> tuple[pd.DataFrame, pd.DataFrame]:
+def held_out(frame: pd.DataFrame, coder: Coder, rows: np.ndarray, config: StudyConfig) -> tuple[Table, Table]:
     """The test rows with a share of their cells hidden, and complete; the same for every fit of a study."""
-    test = np.setdiff1d(_selection_rows(len(frame), config), rows)
-    truth = frame.iloc[test].reset_index(drop=True)
-    return hide_cells(truth, schema, config.hidden_share, seed_of(config.random_state, "hidden")), truth
+    complete = coder.table(frame.iloc[held_out_rows(len(frame), rows, config)])
+    seed = seed_of(config.random_state, HIDDEN)
+    return complete.hidden(random_cells(len(complete.seen), complete.schema, config.hidden_share, seed)), complete
+
+
+def held_out_rows(n_rows: int, rows: np.ndarray, config: StudyConfig) -> np.ndarray:
+    """The rows by which a map that was learned from `rows` is judged."""
+    return np.setdiff1d(_selection_rows(n_rows, config), rows)
 
 
 def training_rows(n_rows: int, config: StudyConfig) -> np.ndarray:
@@ -132,9 +138,10 @@ def _selection_rows(n_rows: int, config: StudyConfig) -> np.ndarray:
 
 def _hidden_scores(model: PluriGP, frame: pd.DataFrame, rows: np.ndarray, config: StudyConfig) -> dict[str, np.ndarray]:
     """Sum of the log densities of a test row's hidden cells and their number; nothing of the cells themselves."""
-    shown, truth = held_out(frame, model.schema_, rows, config)
-    cells = model.score_cells(shown, truth).to_numpy()
-    return {"row_score": np.nansum(cells, axis=1), "row_cells": np.isfinite(cells).sum(1).astype(float)}
+    shown, complete = held_out(frame, model.coder_, rows, config)
+    hidden = complete.seen & ~shown.seen
+    cells = np.where(hidden, cell_log_density(model._ready(), shown, complete) - model.coder_.log_units, 0.0)
+    return {"row_score": cells.sum(1), "row_cells": hidden.sum(1).astype(float)}
 
 
 def _files(model: PluriGP) -> dict[str, bytes]:
