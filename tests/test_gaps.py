@@ -9,7 +9,7 @@ import pytest
 from plurigp import PluriGP
 from plurigp.data import Coder, infer_schema
 from plurigp.datasets import simulate
-from plurigp.gaps import FEWEST, Calibration, _bounds, _hide
+from plurigp.gaps import FEWEST, Calibration, _bounds
 from plurigp.heldout import hide_cells
 from plurigp.likelihoods.blocks import arrange
 from plurigp.predict import levels_of_columns
@@ -169,7 +169,7 @@ def test_a_hidden_cell_leaves_no_trace(rng):
     coder = Coder.fit(frame, infer_schema(frame, kinds))
     hidden = rng.random((4, 4)) < 0.5
     shown = frame[["lab", "hits", "cost", "ward"]].astype(object).mask(hidden).assign(shots=frame["shots"])
-    ours, theirs = _hide(coder.table(frame), hidden), coder.table(shown)
+    ours, theirs = coder.table(frame).hidden(hidden), coder.table(shown)
     np.testing.assert_array_equal(ours.values, theirs.values)
     np.testing.assert_array_equal(ours.seen, theirs.seen)
     low, high = _bounds(coder.table(frame))

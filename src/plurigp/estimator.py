@@ -66,7 +66,9 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     refine : improve every row's place by steps of its own with the decoder frozen; slow.
     calibrate : after training, hide cells of some rows, see where they rank among their draws, and correct the
         quantiles of `describe_gaps` by it, column by column; not for encoder="free" and not from a few cells.
-    n_quadrature : points J for all families, a dict by kind, or None for each family's own.
+    n_quadrature : points J for all families, a dict by kind, or None for each family's own. Families with closed forms
+        (gaussian, lognormal, poisson) do not use it in training; categorical takes it for each level's function, and
+        None leaves the softmax its own adaptive choice.
     expectation : "quadrature" or "sampling" (the paper's ablation).
     kl_weight : η; 1 is the bound, more centres the embedding.
     kl_covariance_weight : weight of the covariance part of KL(q(v)‖p(v)) while training, in (0, 1], for either

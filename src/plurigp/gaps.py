@@ -1,7 +1,6 @@
 """What a model knows about each gap: mean, spread and quantiles in the column's own units, or the likeliest level."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -126,7 +125,7 @@ class Calibration:
         maps = unchanged(len(self.table.schema))
         if not self.numbers:
             return maps
-        shown, (low, high) = _hide(self.table, self.hidden), _bounds(self.table)
+        shown, (low, high) = self.table.hidden(self.hidden), _bounds(self.table)
         below, within = np.zeros(self.hidden.shape, int), np.zeros(self.hidden.shape, int)
         seed = int(self.rng.integers(2**31))
         for chunk in draw_given(self._weighing(predictor), shown, N_DRAWS, seed, self.numbers):
@@ -141,15 +140,6 @@ class Calibration:
     def _weighing(predictor: Predictor) -> Predictor:
         """In float32: it only weighs draws of x against each other, for ranks that a few digits decide."""
         return in_precision(predictor, np.float32)
-
-
-def _hide(table: Table, hidden: Bool[np.ndarray, "N D"]) -> Table:
-    """The table with more gaps. A gap holds its kind's stand-in; the trials of successes are known all the same."""
-    values = table.values.copy()
-    for d, (column, first) in enumerate(zip(table.schema, first_slots(table.schema), strict=True)):
-        stand_in = KINDS[column.kind].stand_in[: 1 if column.trials is not None else None]
-        values[hidden[:, d], first : first + len(stand_in)] = stand_in
-    return replace(table, values=values, seen=table.seen & ~hidden)
 
 
 def _bounds(table: Table) -> tuple[Float[np.ndarray, "N D"], Float[np.ndarray, "N D"]]:
