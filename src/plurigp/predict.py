@@ -512,7 +512,12 @@ class Chunk(NamedTuple):
 
 
 def draw_given(
-    predictor: Predictor, table: Table, n_draws: int, seed: int, columns: Sequence[int] | None = None
+    predictor: Predictor,
+    table: Table,
+    n_draws: int,
+    seed: int,
+    columns: Sequence[int] | None = None,
+    warn: bool = True,
 ) -> Iterator[Chunk]:
     """Coded draws of whole rows given their observed cells, chunk by chunk: x, f and y, jointly within a row.
 
@@ -544,4 +549,5 @@ def draw_given(
             rows = (x, weights, values[:n].astype(np.float64))
             yield Chunk(at, n, (draw(decoder, *rows) for decoder in decoders))
             at += n
-    warn_of_few_draws(np.concatenate(sizes))
+    if warn:
+        warn_of_few_draws(np.concatenate(sizes))
