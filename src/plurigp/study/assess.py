@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from plurigp.data import Schema
+from plurigp.data.kinds import kind_of
 from plurigp.estimator import PluriGP, load
 from plurigp.heldout import by, cell_scores
 from plurigp.predict import levels_of_columns
@@ -15,7 +16,6 @@ from plurigp.study.config import StudyConfig
 from plurigp.study.tasks import held_out
 
 BINS = 10
-LEVELS = ("bernoulli", "categorical", "ordinal")
 CALIBRATION = ["column", "kind", "predicted", "observed", "cells"]
 
 
@@ -51,14 +51,14 @@ def _level_probabilities(
 
     Of two levels one is enough: the other's probability is the rest.
     """
-    places = [d for d, column in enumerate(model.schema_.used) if column.kind in LEVELS]
+    places = [d for d, column in enumerate(model.schema_.used) if kind_of(column).has_levels]
     with_levels = [model.schema_.used[d] for d in places]
     actual = read_values(truth, Schema(tuple(with_levels)))
     shares = levels_of_columns(model._ready(), model.coder_.table(shown), places) if places else []
     for column, share in zip(with_levels, shares, strict=True):
-        hidden = shown[column.name].isna().to_numpy() & np.isfinite(actual[column.name])
+        hidden = shown[column.name].isna().to_numpy() & actual[column.name].seen
         if hidden.any():
-            first = int(column.kind == "bernoulli")
+            first = int(len(column.levels) == 2)
             predicted = share[hidden, first : len(column.levels)]
-            happened = actual[column.name][hidden, None] == np.arange(first, len(column.levels))
+            happened = actual[column.name].low[hidden, None] == np.arange(first, len(column.levels))
             yield column.name, predicted.ravel(), happened.ravel().astype(float)

@@ -1,0 +1,91 @@
+"""Normal distributions fitted to cells known up to limits, by maximum likelihood. Plain NumPy.
+
+A cell has two bounds, equal where its value is known: it contributes log N(y; μ, σ²), or the log probability of what
+lies between its bounds. With δ = μ/σ and γ = 1/σ the log likelihood is concave (Olsen 1978; Burridge 1981), so Newton's
+method with halved steps finds its only maximum, or runs away where there is none.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from plurigp.likelihoods.bounded import log_mass
+
+STEPS, HALVINGS = 200, 40
+FLAT = 1e-9  # the increase that a step promises, below which the maximum is reached
+FAR = 1e3  # standard deviations of the bounds, or their inverse: an sd beyond has run away
+LEAST_CURVATURE = 1e-8  # of the largest: in a flatter direction there is no maximum
+HALF_LOG_2PI = 0.5 * np.log(2 * np.pi)
+
+
+class Normals(NamedTuple):
+    """Normals with a mean per group and one sd; covariance of the estimated means by the observed information."""
+
+    mean: np.ndarray  # [G]
+    sd: float
+    covariance: np.ndarray  # [G G]
+    log_likelihood: float
+    found: bool  # whether the maximum is a finite one
+
+
+def fit_normals(low: np.ndarray, high: np.ndarray, group: np.ndarray, weight: np.ndarray | None = None) -> Normals:
+    """The groups 0 … G−1 of cells; a weight counts a cell so many times."""
+    weight = np.ones(len(low)) if weight is None else weight
+    finite = np.concatenate([low[np.isfinite(low)], high[np.isfinite(high)]])
+    centre, unit = (float(finite.mean()), float(finite.std())) if len(finite) else (0.0, 1.0)
+    unit = unit if unit > 0 else 1.0
+    cells = (low - centre) / unit, (high - centre) / unit, group, weight
+    G = int(group.max()) + 1
+    free = np.append(np.zeros(G), 1.0)  # δ of each group, γ
+    value, slope, curvature = _likelihood(free, *cells)
+    promised = np.inf
+    for _ in range(STEPS):
+        step = np.linalg.solve(-curvature + 1e-12 * np.trace(-curvature) * np.eye(G + 1), slope)
+        promised = float(slope @ step)
+        if promised < FLAT:
+            break
+        for _ in range(HALVINGS):
+            trial = free + step
+            if trial[-1] > 0 and (tried := _likelihood(trial, *cells))[0] > value:
+                free, (value, slope, curvature) = trial, tried
+                break
+            step = step / 2
+        else:
+            break
+    delta, gamma = free[:-1], float(free[-1])
+    mean = delta / gamma
+    sizes = np.linalg.eigvalsh(-curvature)
+    found = promised < 1e-6 and 1 / FAR < gamma < FAR and bool(sizes[0] > LEAST_CURVATURE * sizes[-1])
+    jacobian = np.concatenate([np.eye(G) / gamma, -mean[:, None] / gamma], axis=1)  # d mean / d (δ, γ)
+    covariance = jacobian @ np.linalg.pinv(-curvature) @ jacobian.T
+    exact_units = float(weight[low == high].sum()) * np.log(unit)
+    return Normals(centre + unit * mean, unit / gamma, unit**2 * covariance, float(value) - exact_units, found)
+
+
+def _likelihood(
+    free: np.ndarray, low: np.ndarray, high: np.ndarray, group: np.ndarray, weight: np.ndarray
+) -> tuple[float, np.ndarray, np.ndarray]:
+    """The log likelihood of (δ …, γ), its gradient and its Hessian."""
+    gamma, exact = free[-1], low == high
+    a, b = (gamma * bound - free[group] for bound in (low, np.where(exact, low + 1.0, high)))
+    log_p = log_mass(a, b)
+    at_a, at_b = (np.exp(np.minimum(-z * z / 2 - HALF_LOG_2PI - log_p, 700.0)) for z in (a, b))  # φ / P
+    a, b, y, w = (np.where(np.isfinite(z), z, 0.0) for z in (a, b, low, high))  # φ is 0 at an open end
+    # first and second derivatives of log P by δ and γ, then those of the log density where the value is known
+    d, g = at_a - at_b, w * at_b - y * at_a
+    dd, dg = a * at_a - b * at_b - d * d, w * b * at_b - y * a * at_a - d * g
+    gg = y * y * a * at_a - w * w * b * at_b - g * g
+    value = np.where(exact, np.log(gamma) - a * a / 2 - HALF_LOG_2PI, log_p)
+    d, g = np.where(exact, a, d), np.where(exact, 1 / gamma - a * y, g)
+    dd, dg, gg = np.where(exact, -1.0, dd), np.where(exact, y, dg), np.where(exact, -(gamma**-2) - y * y, gg)
+    G = len(free) - 1
+    sums = [np.bincount(group, weight * part, G) for part in (d, dd, dg)]
+    hessian = np.diag(np.append(sums[1], weight @ gg))
+    hessian[:-1, -1] = hessian[-1, :-1] = sums[2]
+    return float(weight @ value), np.append(sums[0], weight @ g), hessian
+
+
+def determined(low: np.ndarray, high: np.ndarray) -> bool:
+    """Whether the cells can tell a mean and an sd: two of them, and not the same, lie between finite bounds."""
+    both = np.isfinite(low) & np.isfinite(high)
+    return len(np.unique(np.stack([low[both], high[both]], axis=1), axis=0)) > 1
