@@ -166,33 +166,52 @@ def rates(a, b):
     return by_z(a, b, np.log(means[0] / means[1]), np.sqrt(var))
 
 
-def censored(low, high):
-    """Mean, sd and variance of the mean of a normal, by a simplex search and numerical derivatives."""
-
-    def loss(mean, log_sd):
-        sd = np.exp(log_sd)
-        with np.errstate(divide="ignore"):
-            between = np.log(stats.norm.cdf(high, mean, sd) - stats.norm.cdf(low, mean, sd))
-        return -np.where(low == high, stats.norm.logpdf(low, mean, sd), between).sum()
-
-    options = {"xatol": 1e-9, "fatol": 1e-11, "maxiter": 2000}
-    m, s = optimize.minimize(lambda v: loss(*v), [0.5, 0.0], method="Nelder-Mead", options=options).x
-    e = 1e-3
-    mm = (loss(m + e, s) - 2 * loss(m, s) + loss(m - e, s)) / e**2
-    ss = (loss(m, s + e) - 2 * loss(m, s) + loss(m, s - e)) / e**2
-    ms = (loss(m + e, s + e) - loss(m + e, s - e) - loss(m - e, s + e) + loss(m - e, s - e)) / (4 * e**2)
-    return m, np.exp(s), ss / (mm * ss - ms**2)
+def censored_loss(mean, log_sd, low, high):
+    sd = np.exp(log_sd)
+    with np.errstate(divide="ignore"):
+        between = np.log(stats.norm.cdf(high, mean, sd) - stats.norm.cdf(low, mean, sd))
+    return -np.where(low == high, stats.norm.logpdf(low, mean, sd), between).sum()
 
 
-def censored_t(a, b, back=lambda v: v):
-    (m1, s1, v1), (m2, s2, v2) = censored(*a), censored(*b)
-    n = np.array([s1**2 / v1, s2**2 / v2])
-    var = np.array([s1**2, s2**2]) * n / (n - 1)
-    parts = var / n
-    se, degrees = np.sqrt(parts.sum()), parts.sum() ** 2 / (parts**2 / (n - 1)).sum()
-    t = (m1 - m2) / se
-    interval = stats.t.interval(0.95, degrees, m1 - m2, se)
-    return [back(m1), back(m2), m1 - m2, *interval, t, 2 * stats.t.sf(abs(t), degrees), (m1 - m2) / np.sqrt(var.mean())]
+def smallest(loss, start):
+    """By a simplex search."""
+    found = optimize.minimize(
+        loss, start, method="Nelder-Mead", options={"xatol": 1e-8, "fatol": 1e-10, "maxiter": 3000}
+    )
+    return found.x, found.fun
+
+
+def variance_of_mean(m, s, low, high, e=1e-3):
+    """By numerical second derivatives."""
+
+    def loss(da, db):
+        return censored_loss(m + da * e, s + db * e, low, high)
+
+    mm, ss = loss(1, 0) - 2 * loss(0, 0) + loss(-1, 0), loss(0, 1) - 2 * loss(0, 0) + loss(0, -1)
+    ms = (loss(1, 1) - loss(1, -1) - loss(-1, 1) + loss(-1, -1)) / 4
+    return e**2 * ss / (mm * ss - ms**2)
+
+
+def censored_t(line, a, b, back=lambda v: v):
+    """Likelihood ratios: of no difference, and at both ends of the line's interval, where t is the critical one."""
+    n = np.array([len(a[0]), len(b[0])])
+    (x, fit_a), (y, fit_b) = (smallest(lambda v, own=own: censored_loss(*v, *own), [0.5, 0.0]) for own in (a, b))
+    parts = np.array([variance_of_mean(*x, *a), variance_of_mean(*y, *b)]) * n / (n - 1)
+    degrees = parts.sum() ** 2 / (parts**2 / (n - 1)).sum()
+    difference = x[0] - y[0]
+
+    def t_of(d):
+        start = [(x[0] - d + y[0]) / 2, x[1], y[1]]
+        both = smallest(lambda v: censored_loss(v[0] + d, v[1], *a) + censored_loss(v[0], v[2], *b), start)[1]
+        return np.sqrt(degrees * np.expm1(2 * (both - fit_a - fit_b) / (degrees + 2)))
+
+    for end in (line["low"], line["high"]):
+        assert t_of(end) == pytest.approx(stats.t.ppf(0.975, degrees), rel=1e-3)
+    assert line["low"] < difference < line["high"]
+    t = np.sign(difference) * t_of(0.0)
+    sd = np.sqrt((np.exp([2 * x[1], 2 * y[1]]) * n / (n - 1)).mean())
+    p = 2 * stats.t.sf(abs(t), degrees)
+    return [back(x[0]), back(y[0]), difference, line["low"], line["high"], t, p, difference / sd]
 
 
 def hazards(a, b):
@@ -241,12 +260,12 @@ def logs(pair):
     return np.log(np.where(low == -INF, 1, low)) + np.where(low == -INF, -INF, 0), np.log(high)
 
 
-def expected(name, kind, level, inside, outside):
+def expected(line, name, kind, level, inside, outside):
     """[inside, outside, estimate, low, high, statistic, p, effect]."""
     if kind in ("censored_lognormal", "censored_gamma"):
-        return censored_t(logs(bounds(name, inside)), logs(bounds(name, outside)), np.exp)
+        return censored_t(line, logs(bounds(name, inside)), logs(bounds(name, outside)), np.exp)
     if kind == "censored_gaussian":
-        return censored_t(bounds(name, inside), bounds(name, outside))
+        return censored_t(line, bounds(name, inside), bounds(name, outside))
     if kind == "weibull":
         return hazards(bounds(name, inside), bounds(name, outside))
     a, b = (FRAME.loc[rows, name].dropna().to_numpy() for rows in (inside, outside))
@@ -275,7 +294,7 @@ def test_every_line_is_what_scipy_says(result):
     assert len(lines) == 2 * sum(n_lines.get(kind, 1) for kind in kinds.values())
     for line in lines.to_dict("records"):
         inside, outside = subtype == line["subtype"], (subtype > 0) & (subtype != line["subtype"])
-        wanted = expected(line["column"], line["kind"], line["level"], inside, outside)
+        wanted = expected(line, line["column"], line["kind"], line["level"], inside, outside)
         found = [line[name] for name in NUMBERS]
         np.testing.assert_allclose(found, wanted, rtol=2e-3, atol=2e-5, err_msg=f"{line['column']} {line['level']}")
     np.testing.assert_allclose(lines["q"], stats.false_discovery_control(lines["p"]))

@@ -1,19 +1,23 @@
-"""Normal distributions fitted to cells known up to limits, by maximum likelihood. Plain NumPy.
+"""Normal distributions fitted to cells known up to limits, by maximum likelihood; profiles of their means. NumPy.
 
 A cell has two bounds, equal where its value is known: it contributes log N(y; μ, σ²), or the log probability of what
 lies between its bounds. With δ = μ/σ and γ = 1/σ the log likelihood is concave (Olsen 1978; Burridge 1981), so Newton's
 method with halved steps finds its only maximum, or runs away where there is none.
 """
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+from scipy.optimize import brentq
 
 from plurigp.likelihoods.bounded import log_mass
 
 STEPS, HALVINGS = 200, 40
 FLAT = 1e-9  # the increase that a step promises, below which the maximum is reached
 FAR = 1e3  # standard deviations of the bounds, or their inverse: an sd beyond has run away
+CLOSE = 1e-5  # standard deviations or errors, to which a mean or an end of an interval is found
 LEAST_CURVATURE = 1e-8  # of the largest: in a flatter direction there is no maximum
 HALF_LOG_2PI = 0.5 * np.log(2 * np.pi)
 
@@ -89,3 +93,85 @@ def determined(low: np.ndarray, high: np.ndarray) -> bool:
     """Whether the cells can tell a mean and an sd: two of them, and not the same, lie between finite bounds."""
     both = np.isfinite(low) & np.isfinite(high)
     return len(np.unique(np.stack([low[both], high[both]], axis=1), axis=0)) > 1
+
+
+def condensed(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Fewer cells with weights and the same likelihood: values only matter by their number, mean and variance."""
+    exact = low == high
+    limits, counts = np.unique(np.stack([low[~exact], high[~exact]], axis=1), axis=0, return_counts=True)
+    values = low[exact].mean() + low[exact].std() * np.array([-1.0, 1.0]) if exact.any() else np.zeros(0)
+    weight = np.concatenate([np.full(len(values), exact.sum() / 2), counts])
+    return np.concatenate([values, limits[:, 0]]), np.concatenate([values, limits[:, 1]]), weight
+
+
+# --- likelihood ratios of a difference of means ---
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Cells of one group, condensed, in units of its sd around its mean: the maximum is at 0 with sd 1."""
+
+    low: np.ndarray
+    high: np.ndarray
+    weight: np.ndarray
+    mean: float
+    sd: float
+
+    @staticmethod
+    def of(low: np.ndarray, high: np.ndarray, fit: Normals) -> "Group":
+        """From a fit to this group alone."""
+        low, high, weight = condensed(low, high)
+        mean = float(fit.mean[0])
+        return Group((low - mean) / fit.sd, (high - mean) / fit.sd, weight, mean, fit.sd)
+
+    @cached_property
+    def best(self) -> float:
+        """The largest log likelihood."""
+        return self.profile(self.mean)[0]
+
+    def profile(self, mean: float) -> tuple[float, float]:
+        """The largest log likelihood over sds at this mean, up to a constant, and its slope."""
+        shift = (mean - self.mean) / self.sd
+        cells = self.low - shift, self.high - shift, np.zeros(len(self.low), int), self.weight
+        gamma = float(1 / np.sqrt(1 + shift**2))  # the answer for values without limits
+        value, slope, curvature = _likelihood(np.array([0.0, gamma]), *cells)
+        for _ in range(STEPS):
+            step = max(-slope[1] / min(curvature[1, 1], -1e-300), -gamma / 2)
+            while step * slope[1] >= FLAT and (tried := _likelihood(np.array([0.0, gamma + step]), *cells))[0] <= value:
+                step /= 2
+            if step * slope[1] < FLAT:
+                break
+            gamma, (value, slope, curvature) = gamma + step, tried
+        return value, gamma * float(slope[0]) / self.sd
+
+
+def likelihood_ratio(first: Group, second: Group, difference: float) -> float:
+    """χ² of means that differ by so much, each group with its own sd, against the means that fit best.
+
+    The best mean of the second group then lies between its own best one and the first group's less the difference.
+    """
+    ends = sorted((second.mean, first.mean - difference))
+
+    def slope(mean: float) -> float:
+        return first.profile(mean + difference)[1] + second.profile(mean)[1]
+
+    near = CLOSE * min(first.sd, second.sd)
+    inside = ends[1] - ends[0] > near and slope(ends[0]) > 0 > slope(ends[1])
+    mean = float(brentq(slope, *ends, xtol=near)) if inside else ends[0]
+    lost = first.best - first.profile(mean + difference)[0] + second.best - second.profile(mean)[0]
+    return max(0.0, 2 * lost)
+
+
+def likelihood_interval(first: Group, second: Group, critical: float, se: float) -> tuple[float, float]:
+    """The differences of means whose χ² does not exceed a critical value; infinite where no end is found."""
+    best = first.mean - second.mean
+
+    def excess(difference: float) -> float:
+        return likelihood_ratio(first, second, difference) - critical
+
+    ends = []
+    for side in (-1.0, 1.0):
+        reach = next((r for r in se * 2.0 ** np.arange(1, 20) if excess(best + side * r) > 0), None)
+        near, far = best, best + side * (reach or np.inf)
+        ends.append(float(brentq(excess, near, far, xtol=CLOSE * se)) if reach else side * np.inf)
+    return ends[0], ends[1]

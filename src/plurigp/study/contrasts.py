@@ -10,7 +10,7 @@ import numpy as np
 from scipy import stats
 
 from plurigp.data.observed import Observed
-from plurigp.study.censored import determined, fit_normals
+from plurigp.study.censored import Group, Normals, determined, fit_normals, likelihood_interval, likelihood_ratio
 from plurigp.study.survival import log_rank
 
 LOG_ODDS_RATIO, LOG_RATE_RATIO, LOG_HAZARD_RATIO = "log odds ratio", "log rate ratio", "log hazard ratio"
@@ -118,60 +118,43 @@ def standardised_difference(inside: np.ndarray, outside: np.ndarray) -> float:
 # --- cells known up to limits ---
 
 
-@dataclass(frozen=True)
-class _Normal:
-    """A group's mean and variance, and how many values without limits would tell the mean as precisely."""
-
-    mean: float
-    var: float
-    n: float
-
-
 def censored_means(inside: Observed, outside: Observed) -> Contrast:
     """Difference of means of cells of which some are known up to limits, each group a normal of its own.
 
-    Means and variances by maximum likelihood, their precision by the observed information. A group counts as the n
-    values that would tell its mean as precisely, n = σ²/var(μ), so variances are multiplied by n/(n − 1) and Welch's t
-    has its degrees of freedom from n: without limits this is Welch's t itself. Where one group alone does not determine
-    a normal, both share a variance; a group known on one side only ("<0.5" throughout) then counts half a cell at its
-    outermost limit, which keeps its mean finite, as half a row keeps odds finite.
+    Means and variances by maximum likelihood; test and interval by the likelihood ratio, as t² = ν (e^{χ²/(ν+2)} − 1)
+    with Satterthwaite's ν, which two groups of values have too. Without limits it is Welch's t itself. Where one group
+    alone does not determine a normal, both share a variance, and a group known on one side only ("<0.5" throughout)
+    counts half a cell at its outermost limit, which keeps its mean finite, as half a row keeps odds finite.
     """
+    if inside.exact.all() and outside.exact.all():
+        return welch(inside.low, outside.low)
     counts = len(inside), len(outside)
-    groups = [_informative(cells) for cells in (inside, outside)]
-    if min(len(cells) for cells in groups) == 0:
+    sides = [_informative(cells) for cells in (inside, outside)]
+    if min(len(cells) for cells in sides) == 0:
         return Contrast(MEAN_DIFFERENCE, *counts, *[NAN] * 8)
-    alone = [_normal(cells) for cells in groups]
-    if alone[0] is None or alone[1] is None:
-        return _with_one_variance(counts, *groups)
-    parts = [normal.var / normal.n for normal in alone if normal is not None]
-    return _student(
-        counts,
-        (alone[0].mean, alone[1].mean),
-        sum(parts),
-        _satterthwaite(parts, [alone[0].n, alone[1].n]),
-        _standardised(alone[0].mean - alone[1].mean, (alone[0].var + alone[1].var) / 2),
-    )
+    fits = [fit_normals(cells.low, cells.high, np.zeros(len(cells), int)) for cells in sides]
+    if not all(determined(cells.low, cells.high) and fit.found for cells, fit in zip(sides, fits, strict=True)):
+        return _with_one_variance(counts, *sides)
+    return _by_likelihood(counts, sides, fits)
+
+
+def _by_likelihood(counts: tuple[int, int], sides: Sequence[Observed], fits: Sequence[Normals]) -> Contrast:
+    a, b = (Group.of(cells.low, cells.high, fit) for cells, fit in zip(sides, fits, strict=True))
+    sizes = [len(cells) for cells in sides]
+    unbiased = [n / (n - 1) for n in sizes]
+    parts = [float(fit.covariance[0, 0]) * more for fit, more in zip(fits, unbiased, strict=True)]
+    degrees, se = _satterthwaite(parts, sizes), float(np.sqrt(sum(parts)))
+    difference = a.mean - b.mean
+    t = float(np.sign(difference) * np.sqrt(degrees * np.expm1(likelihood_ratio(a, b, 0.0) / (degrees + 2))))
+    critical = (degrees + 2) * np.log1p(stats.t.ppf(0.975, degrees) ** 2 / degrees)
+    interval = likelihood_interval(a, b, float(critical), se)
+    variance = (a.sd**2 * unbiased[0] + b.sd**2 * unbiased[1]) / 2
+    p, effect = float(2 * stats.t.sf(abs(t), degrees)), difference / float(np.sqrt(variance))
+    return Contrast(MEAN_DIFFERENCE, *counts, a.mean, b.mean, difference, *interval, t, p, effect)
 
 
 def _informative(cells: Observed) -> Observed:
     return cells[np.isfinite(cells.low) | np.isfinite(cells.high)]
-
-
-def _normal(cells: Observed) -> _Normal | None:
-    """None where the cells do not determine a normal."""
-    if cells.exact.all():
-        return (
-            _Normal(float(cells.low.mean()), float(cells.low.var(ddof=1)), float(len(cells)))
-            if len(cells) > 1
-            else None
-        )
-    if not determined(cells.low, cells.high):
-        return None
-    fit = fit_normals(cells.low, cells.high, np.zeros(len(cells), int))
-    if not fit.found:
-        return None
-    n = max(fit.sd**2 / float(fit.covariance[0, 0]), 2.0)
-    return _Normal(float(fit.mean[0]), fit.sd**2 * n / (n - 1), n)
 
 
 def _with_one_variance(counts: tuple[int, int], inside: Observed, outside: Observed) -> Contrast:
@@ -182,11 +165,11 @@ def _with_one_variance(counts: tuple[int, int], inside: Observed, outside: Obser
     n_cells = sizes[0] + sizes[1]
     if not (determined(low[:n_cells], high[:n_cells]) and fit.found):
         return Contrast(MEAN_DIFFERENCE, *counts, *[NAN] * 8)
-    n = max(float((fit.sd**2 / np.diag(fit.covariance)).sum()), 3.0)
-    var = fit.sd**2 * n / (n - 2)
+    n = float(n_cells)
     variance = float(np.array([1, -1]) @ fit.covariance @ np.array([1, -1])) * n / (n - 2)
     means = float(fit.mean[0]), float(fit.mean[1])
-    return _student(counts, means, variance, n - 2, _standardised(means[0] - means[1], var))
+    effect = (means[0] - means[1]) / float(fit.sd * np.sqrt(n / (n - 2)))
+    return _student(counts, means, variance, n - 2, effect)
 
 
 def _half_a_cell(cells: Observed) -> Observed:
@@ -194,10 +177,6 @@ def _half_a_cell(cells: Observed) -> Observed:
     below, above = not np.isfinite(cells.low).any(), not np.isfinite(cells.high).any()
     value = np.array([cells.high.max()] if below else [cells.low.min()] if above else [])
     return Observed(value, value)
-
-
-def _standardised(difference: float, variance: float) -> float:
-    return float(difference / np.sqrt(variance)) if variance > 0 else NAN
 
 
 def censored_geometric_means(inside: Observed, outside: Observed) -> Contrast:
