@@ -16,20 +16,6 @@ from plurigp.data.schema import changed
 from plurigp.estimator import PluriGP
 from plurigp.types import DataError
 
-GROUPS = (  # kinds that give densities of one scale, the simpler ones first
-    ("gaussian", "student_t", "lognormal", "gamma"),
-    ("poisson", "negative_binomial", "zero_inflated_poisson"),
-    ("censored_gaussian", "censored_lognormal", "censored_gamma"),
-    ("ordinal", "categorical"),
-    ("beta", "gaussian"),
-)
-SAFER = {  # what a kind becomes at the edge of its parameters, or what keeps to the column's range: it must win clearly
-    "student_t": ("gaussian",),
-    "negative_binomial": ("poisson",),
-    "zero_inflated_poisson": ("poisson",),
-    "categorical": ("ordinal",),
-    "gaussian": ("beta",),
-}
 CLEARLY = 2.5  # standard errors
 EXTREME = 0.02  # share of the cells, at either end, whose differences count as the next ones do
 
@@ -47,8 +33,9 @@ class Comparison:
 
 
 def candidates(column: Column, frame: pd.DataFrame) -> list[str]:
-    """The kinds that a column's cells allow, among those of its group; two columns of bounds are left as they are."""
-    group = next((group for group in GROUPS if column.kind in group and not column.upper), (column.kind,))
+    """The kinds that a column's cells allow, among its kind's rivals; two columns of bounds are left as they are."""
+    rivals = () if column.upper else KINDS[column.kind].rivals
+    group = rivals if column.kind in rivals else (*rivals, column.kind)  # a kind from outside joins those it reads like
     return [kind for kind in group if kind == column.kind or _allows(column, kind, frame)]
 
 
@@ -58,7 +45,7 @@ def _allows(column: Column, kind: str, frame: pd.DataFrame) -> bool:
         numbers = read_column(other, cells_in(frame, column.name), frame)
     except DataError:
         return False
-    return kind != "zero_inflated_poisson" or bool((numbers[:, 0] == 0).any())
+    return not KINDS[kind].needs_zeros or bool((numbers[:, 0] == 0).any())
 
 
 def _declared(column: Column, kind: str, frame: pd.DataFrame) -> Column:
@@ -117,7 +104,7 @@ def _advice(column: Column, kinds: list[str], scores: pd.DataFrame) -> Compariso
     cells = {kind: scores[f"{column.name}: {kind}"].dropna().to_numpy() for kind in kinds}
     means = {kind: float(part.mean()) for kind, part in cells.items()}
     best = max(kinds, key=means.__getitem__)
-    for safer in SAFER.get(best, ()):
+    for safer in KINDS[best].safer:
         best = safer if safer in cells and not _clear(cells[best], cells[safer]) else best
     gains = {kind: _gain(cells[best], part) for kind, part in cells.items()}
     return Comparison(

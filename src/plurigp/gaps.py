@@ -7,7 +7,7 @@ import pandas as pd
 from jaxtyping import Bool, Float
 
 from plurigp.compiling import Compilation
-from plurigp.data import KINDS, Coder, Column, Schema, Table
+from plurigp.data import KINDS, Coder, Schema, Table
 from plurigp.likelihoods.blocks import Layout, arranged_back, first_slots
 from plurigp.predict import CHUNKS, Chunk, Predictor, compile_draws, draw_given, in_precision
 from plurigp.ranks import level_of_draws, rank_maps, ranks_by_counts, unchanged
@@ -145,11 +145,5 @@ class Calibration:
 def _bounds(table: Table) -> tuple[Float[np.ndarray, "N D"], Float[np.ndarray, "N D"]]:
     """Between which values every cell is known to lie: equal but for cells known up to a limit."""
     first = first_slots(table.schema)
-    last = first + np.array([_has_bounds(column) for column in table.schema], int)
+    last = first + np.array([KINDS[column.kind].has_bounds for column in table.schema], int)
     return table.values[:, first], table.values[:, last]
-
-
-def _has_bounds(column: Column) -> bool:
-    """Whether a cell is a lower bound, an upper bound and the log unit."""
-    kind = KINDS[column.kind]
-    return kind.own_units and kind.n_slots == 3

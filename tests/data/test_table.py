@@ -321,3 +321,14 @@ def test_a_hundred_thousand_rows_take_no_loop_over_rows(rng):
     start = time.perf_counter()
     assert coder.table(frame).values.shape == (n, 5)
     assert time.perf_counter() - start < 2.0
+
+
+@pytest.mark.parametrize("kind", ["lognormal", "gamma"])
+def test_small_values_of_whole_positive_columns_can_be_read_again(kind):
+    frame = pd.DataFrame({"days": pd.array([1, 2, 40, None], dtype="Int64"), "z": [1.0, 2.5, 4.0, 3.0]})
+    coder = Coder.fit(frame, Schema((Column("days", kind), Column("z", "gaussian"))))
+    low = np.array([[0.01, 0.0]] * 4)
+    for made in (coder.frame(low), coder.fill(frame, low)):
+        assert made["days"].min() == 1
+        assert made["days"].dtype == "Int64"
+        coder.table(made)

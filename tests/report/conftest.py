@@ -25,7 +25,7 @@ def planted_result(n_rows=120, n_subtypes=3, n_binary=4, n_real=5, n_proportion=
     subtype = cohort.subtype + 1
     subtype[:2] = 0
     values = read_values(cohort.table, cohort.schema)
-    gaps = np.mean([np.isnan(cells) for cells in values.values()], axis=0)
+    gaps = np.mean([~cells.seen for cells in values.values()], axis=0)
     names, kinds = zip(*((c.name, c.kind) for c in cohort.schema.used), strict=True)
     both = [
         pd.concat([make(rows) for rows in ("all", "split")], ignore_index=True)
@@ -65,8 +65,8 @@ def planted_result(n_rows=120, n_subtypes=3, n_binary=4, n_real=5, n_proportion=
         columns=pd.DataFrame({
             "column": [*names, "days", "died"], "kind": [*kinds, "aside", "aside"], "detail": "",
             "reason": "simulated as this kind", "used": [True] * len(names) + [False] * 2,
-            "n_observed": [int(np.isfinite(values[name]).sum()) for name in names] + [n_rows] * 2,
-            "gap_share": [float(np.isnan(values[name]).mean()) for name in names] + [0.0] * 2}),
+            "n_observed": [int(values[name].seen.sum()) for name in names] + [n_rows] * 2,
+            "gap_share": [float((~values[name].seen).mean()) for name in names] + [0.0] * 2}),
         selection=pd.DataFrame({
             "n_components": [2, 4, 6], "fit": "select", "bound": -1.0, "score": [-1.6, -1.5, -1.49], "se": 0.1,
             "gap": [0.11, 0.01, 0.0], "gap_se": [0.02, 0.02, 0.0], "best": [False, False, True],

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import StrEnum
 
 import numpy as np
 
@@ -49,12 +50,32 @@ from plurigp.data.wording import at, nearest, show
 from plurigp.types import DataError
 
 
+class EffectMeasure(StrEnum):
+    """How the cells of two groups of rows are compared."""
+
+    ODDS = "odds of yes"
+    LEVEL_ODDS = "odds of each level"
+    RATE = "mean count"
+    MEAN = "mean"
+    MEAN_LEVEL = "mean level"
+    LOG_MEAN = "geometric mean"
+    ANY_AND_AMOUNT = "odds of any, and geometric mean of what is above zero"
+    CENSORED_MEAN = "mean of cells known up to limits"
+    CENSORED_LOG_MEAN = "geometric mean of cells known up to limits"
+    HAZARD = "hazard"
+
+
 @dataclass(frozen=True)
 class Kind:
-    """Named functions that take a column of this kind from raw cells to coded numbers and back."""
+    """What the package knows of a kind: functions from raw cells to coded numbers and back, and facts for all who ask.
+
+    A kind from outside inherits everything from the one it reads like.
+    """
 
     name: str
     about: str  # one line for the people who edit a schema
+    label: str  # a few words for the readers of a report
+    effect_measure: EffectMeasure
     settle: Callable[[Column, Cells], Column]  # completes a declaration from the training cells
     read: Callable[[Column, Cells, Cells | None], np.ndarray]  # checked raw numbers [N R], NaN at gaps
     units: Callable[[Column, np.ndarray], Units]  # from the seen training numbers [n R]
@@ -63,30 +84,49 @@ class Kind:
     settings: tuple[str, ...] = ()  # the fields of Column that belong to this kind
     stand_in: tuple[float, ...] = (0.0,)  # what a gap holds, one number per slot
     own_units: bool = False  # a cell's last slot holds its log unit: its log density is in raw units already
+    has_bounds: bool = False  # a cell is a lower and an upper bound, raw and in its first two slots
+    positive: bool = False  # every value is above zero
+    rivals: tuple[str, ...] = ()  # kinds whose densities are on the same scale, the simpler ones first
+    safer: tuple[str, ...] = ()  # what it becomes at the edge of its parameters, or what keeps to the column's range
+    needs_zeros: bool = False  # a rival only where the column has zeros
 
     @property
     def n_slots(self) -> int:
         """W: how many numbers one cell takes in a Table."""
         return len(self.stand_in)
 
+    @property
+    def has_levels(self) -> bool:
+        """Whether a cell is one of the column's levels."""
+        return "levels" in self.settings
+
 
 _ANY_NUMBER = (-FARTHEST, FARTHEST, 0.0)  # a gap is a cell whose bounds say nothing
 _ANY_POSITIVE = (1e-30, 1e30, 0.0)
 _LIMITS = 'some of them known up to a limit ("<0.5", ">200", "1-3"; or upper = the column of the upper bounds)'
+_NUMBERS = ("gaussian", "student_t", "lognormal", "gamma")
+_COUNTS = ("poisson", "negative_binomial", "zero_inflated_poisson")
+_LIMITED = ("censored_gaussian", "censored_lognormal", "censored_gamma")
 
 _ENTRIES = (
     Kind(
         name="gaussian",
         about="numbers of any size",
+        label="number",
+        effect_measure=EffectMeasure.MEAN,
         settle=keep,
         read=read_numbers,
         units=standard_units,
         code=standardise,
         decode=unstandardise,
+        rivals=_NUMBERS,
+        safer=("beta",),
     ),
     Kind(
         name="gaussian_hetero",
         about="numbers whose noise differs from row to row",
+        label="number of uneven spread",
+        effect_measure=EffectMeasure.MEAN,
         settle=keep,
         read=read_numbers,
         units=standard_units,
@@ -96,35 +136,49 @@ _ENTRIES = (
     Kind(
         name="student_t",
         about="numbers with heavy tails or outliers",
+        label="number with outliers",
+        effect_measure=EffectMeasure.MEAN,
         settle=keep,
         read=read_numbers,
         units=standard_units,
         code=standardise,
         decode=unstandardise,
+        rivals=_NUMBERS,
+        safer=("gaussian",),
     ),
     Kind(
         name="gamma",
         about="numbers above zero, skewed, whose sd grows with their mean",
+        label="positive number",
+        effect_measure=EffectMeasure.LOG_MEAN,
         settle=keep,
         read=read_positive,
         units=geometric_units,
         code=in_units,
         decode=unstandardise,
         stand_in=(1.0,),
+        positive=True,
+        rivals=_NUMBERS,
     ),
     Kind(
         name="lognormal",
         about="numbers above zero with a long right tail: lab values, costs, durations",
+        label="positive number",
+        effect_measure=EffectMeasure.LOG_MEAN,
         settle=keep,
         read=read_positive,
         units=geometric_units,
         code=in_units,
         decode=unstandardise,
         stand_in=(1.0,),
+        positive=True,
+        rivals=_NUMBERS,
     ),
     Kind(
         name="zero_lognormal",
         about="amounts of which many are exactly zero, the others with a long right tail: costs, doses, gains",
+        label="amount, often zero",
+        effect_measure=EffectMeasure.ANY_AND_AMOUNT,
         settle=keep,
         read=read_amounts,
         units=positive_units,
@@ -136,6 +190,8 @@ _ENTRIES = (
     Kind(
         name="censored_gaussian",
         about=f"numbers, {_LIMITS}",
+        label="number, some up to a limit",
+        effect_measure=EffectMeasure.CENSORED_MEAN,
         settle=keep,
         read=read_bounds,
         units=bounded_units,
@@ -144,10 +200,14 @@ _ENTRIES = (
         settings=("upper",),
         stand_in=_ANY_NUMBER,
         own_units=True,
+        has_bounds=True,
+        rivals=_LIMITED,
     ),
     Kind(
         name="censored_lognormal",
         about=f"positive numbers with a long right tail, {_LIMITS}",
+        label="positive number, some up to a limit",
+        effect_measure=EffectMeasure.CENSORED_LOG_MEAN,
         settle=keep,
         read=read_positive_bounds,
         units=geometric_bounded_units,
@@ -156,10 +216,15 @@ _ENTRIES = (
         settings=("upper",),
         stand_in=_ANY_POSITIVE,
         own_units=True,
+        has_bounds=True,
+        positive=True,
+        rivals=_LIMITED,
     ),
     Kind(
         name="censored_gamma",
         about=f"positive numbers whose sd grows with their mean, {_LIMITS}",
+        label="positive number, some up to a limit",
+        effect_measure=EffectMeasure.CENSORED_LOG_MEAN,
         settle=keep,
         read=read_positive_bounds,
         units=geometric_bounded_units,
@@ -168,10 +233,15 @@ _ENTRIES = (
         settings=("upper",),
         stand_in=_ANY_POSITIVE,
         own_units=True,
+        has_bounds=True,
+        positive=True,
+        rivals=_LIMITED,
     ),
     Kind(
         name="weibull",
         about="times to an event; event = the column that holds 1 where it happened, 0 where the time is a lower bound",
+        label="time to an event",
+        effect_measure=EffectMeasure.HAZARD,
         settle=keep,
         read=read_times,
         units=geometric_bounded_units,
@@ -180,10 +250,14 @@ _ENTRIES = (
         settings=("event",),
         stand_in=_ANY_POSITIVE,
         own_units=True,
+        has_bounds=True,
+        positive=True,
     ),
     Kind(
         name="bernoulli",
         about="two values; levels = [no, yes]",
+        label="yes/no",
+        effect_measure=EffectMeasure.ODDS,
         settle=settle_bernoulli,
         read=read_levels,
         units=plain_units,
@@ -194,6 +268,8 @@ _ENTRIES = (
     Kind(
         name="binomial",
         about="successes out of trials; trials = a number, or the name of the column that holds it",
+        label="so many out of",
+        effect_measure=EffectMeasure.MEAN,
         settle=settle_binomial,
         read=read_binomial,
         units=plain_units,
@@ -205,6 +281,8 @@ _ENTRIES = (
     Kind(
         name="beta",
         about="proportions between two bounds; bounds = [0, 100] for percent, [0, 1] if left out",
+        label="proportion",
+        effect_measure=EffectMeasure.MEAN,
         settle=keep,
         read=read_proportions,
         units=proportion_units,
@@ -212,10 +290,13 @@ _ENTRIES = (
         decode=unsqueeze,
         settings=("bounds",),
         stand_in=(0.5,),
+        rivals=("beta", "gaussian"),
     ),
     Kind(
         name="zero_one_beta",
         about="proportions of which some are exactly 0 or 1, for reasons of their own; bounds as for beta",
+        label="proportion, often 0 or 1",
+        effect_measure=EffectMeasure.MEAN,
         settle=keep,
         read=read_proportions,
         units=range_units,
@@ -228,49 +309,68 @@ _ENTRIES = (
     Kind(
         name="poisson",
         about="counts: 0, 1, 2, ...",
+        label="count",
+        effect_measure=EffectMeasure.RATE,
         settle=keep,
         read=read_counts,
         units=plain_units,
         code=same,
         decode=whole,
+        rivals=_COUNTS,
     ),
     Kind(
         name="negative_binomial",
         about="counts with more spread than a Poisson",
+        label="count",
+        effect_measure=EffectMeasure.RATE,
         settle=keep,
         read=read_counts,
         units=plain_units,
         code=same,
         decode=whole,
+        rivals=_COUNTS,
+        safer=("poisson",),
     ),
     Kind(
         name="zero_inflated_poisson",
         about="counts with more zeros than a Poisson",
+        label="count with many zeros",
+        effect_measure=EffectMeasure.RATE,
         settle=keep,
         read=read_counts,
         units=plain_units,
         code=same,
         decode=whole,
+        rivals=_COUNTS,
+        safer=("poisson",),
+        needs_zeros=True,
     ),
     Kind(
         name="ordinal",
         about="one of several levels in an order; levels = [lowest, ..., highest]",
+        label="ordered category",
+        effect_measure=EffectMeasure.MEAN_LEVEL,
         settle=settle_ordinal,
         read=read_levels,
         units=plain_units,
         code=same,
         decode=nearest_level,
         settings=("levels",),
+        rivals=("ordinal", "categorical"),
     ),
     Kind(
         name="categorical",
         about="one of several levels, in no order; levels = [...]",
+        label="category",
+        effect_measure=EffectMeasure.LEVEL_ODDS,
         settle=settle_categorical,
         read=read_levels,
         units=plain_units,
         code=same,
         decode=nearest_level,
         settings=("levels",),
+        rivals=("ordinal", "categorical"),
+        safer=("ordinal",),
     ),
 )
 

@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 
-from plurigp.data.cells import LARGEST, Cells, as_numbers, first_row, level_number
+from plurigp.data.cells import LARGEST, Cells, as_numbers, first_row, level_number, spell
 from plurigp.data.column import Column
 from plurigp.data.levels import NO, YES
 from plurigp.data.numeric import FARTHEST, Units, geometric_units, in_units, standard_units, standardise
@@ -30,6 +30,15 @@ def bounds_of_text(text: str) -> tuple[float, float]:
     if between and float(between[1]) < float(between[2]):
         return float(between[1]), float(between[2])
     return np.nan, np.nan
+
+
+def text_of_bounds(low: float, high: float) -> str:
+    """The text that spells these bounds: the inverse of `bounds_of_text`. One of the two must be finite."""
+    if low == high:
+        return spell(low)
+    if np.isinf(low):
+        return f"<{spell(high)}"
+    return f">{spell(low)}" if np.isinf(high) else f"{spell(low)}-{spell(high)}"
 
 
 def text_bounds(cells: Cells) -> np.ndarray:
@@ -88,13 +97,13 @@ def read_times(column: Column, cells: Cells, event: Cells | None) -> np.ndarray:
     bounds = _above_zero(column, as_bounds(cells, column.name))
     if event is None:
         return bounds
-    happened = _happened(event, column.event, ~np.isnan(bounds[:, 0]))
-    bounds[happened == 0, 1] = np.inf
+    known = ~np.isnan(bounds[:, 0])
+    bounds[known & (read_events(event, column.event, known) == 0), 1] = np.inf
     return bounds
 
 
-def _happened(cells: Cells, name: object, needed: np.ndarray) -> np.ndarray:
-    """1 where the event happened, 0 where not; every cell that is needed must say."""
+def read_events(cells: Cells, name: object, needed: np.ndarray) -> np.ndarray:
+    """1 where the event happened, 0 where not [N]; every cell that is needed must say, others may be NaN."""
     if cells.codes is None:
         numbers = np.full(len(needed), np.nan) if cells.numbers is None else cells.numbers
         said = np.where(np.isin(numbers, (0.0, 1.0)), numbers, np.nan)

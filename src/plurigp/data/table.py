@@ -8,6 +8,7 @@ from itertools import starmap
 
 import numpy as np
 import pandas as pd
+from pandas.api import types as pdt
 
 from plurigp.data.column import ASIDE, Column
 from plurigp.data.few import FEW, Coded, code_column, code_few
@@ -102,7 +103,7 @@ class Coder:
     def frame(self, coded: np.ndarray, index: pd.Index | None = None) -> pd.DataFrame:
         """A frame of the used columns from coded values [N D], in the dtypes of the fit where possible."""
         columns = self.schema.used
-        filled = {c.name: in_dtype(self._undo(d, c, coded[:, d]), c) for d, c in enumerate(columns)}
+        filled = {c.name: in_dtype(_storable(c, self._undo(d, c, coded[:, d])), c) for d, c in enumerate(columns)}
         return pd.DataFrame(filled) if index is None else pd.DataFrame(filled).set_axis(index, axis=0)
 
     def fill(self, frame: object, coded: np.ndarray, fill_limits: bool = False) -> pd.DataFrame:
@@ -117,7 +118,7 @@ class Coder:
             gaps, limits = np.isnan(known[:, 0]), bounded(column, known) & fill_limits
             if not (gaps | limits).any():
                 continue
-            raw = _within_trials(column, self._undo(d, column, coded[:, d]), rows)
+            raw = _within_trials(column, _storable(column, self._undo(d, column, coded[:, d])), rows)
             for name in (column.name, column.upper):
                 if name is not None:
                     series = _as_numbers(rows[name], known, raw) if limits.any() else fill_gaps(rows[name], gaps, raw)
@@ -184,14 +185,30 @@ def _no_column_left(columns: tuple[Column, ...], n_rows: int) -> DataError:
 
 def bounded(column: Column, numbers: np.ndarray) -> np.ndarray:
     """Which cells are known up to a limit."""
-    two_bounds = kind_of(column).own_units and numbers.shape[1] == 2
-    return numbers[:, 0] < numbers[:, 1] if two_bounds else np.zeros(len(numbers), dtype=bool)
+    return numbers[:, 0] < numbers[:, 1] if kind_of(column).has_bounds else np.zeros(len(numbers), dtype=bool)
+
+
+def without_bounds(table: Table) -> Table:
+    """The same rows, but the bounds of every cell that has bounds say nothing; companion slots such as trials stay."""
+    values, first = table.values.copy(), 0
+    for column in table.schema:
+        kind = kind_of(column)
+        if kind.has_bounds:
+            values[:, first : first + kind.n_slots] = kind.stand_in
+        first += kind.n_slots
+    return replace(table, values=values)
 
 
 def _as_numbers(series: pd.Series, known: np.ndarray, raw: pd.Series) -> pd.Series:
     """A column with limits as plain numbers: known values as they are, all others from `raw`."""
     exact = known[:, 0] == known[:, 1]
     return pd.Series(np.where(exact, known[:, 0], raw.to_numpy(dtype=float)), index=series.index, name=series.name)
+
+
+def _storable(column: Column, raw: pd.Series) -> pd.Series:
+    """Positive values of a column of whole numbers stay above zero when they are rounded."""
+    whole = kind_of(column).positive and pdt.is_integer_dtype(column.dtype)
+    return raw.clip(lower=1.0) if whole else raw
 
 
 def _within_trials(column: Column, raw: pd.Series, rows: pd.DataFrame) -> pd.Series:

@@ -236,7 +236,7 @@ def _mark(cell: dict[str, Any], firm: float) -> str:
 
 
 def _hover(cell: dict[str, Any], word: Parts) -> str:
-    inside, outside = levels(cell["inside"], cell["outside"], cell["kind"])
+    inside, outside = levels(cell["inside"], cell["outside"], cell["measure"])
     held = f"held-back patients: {p_is(cell['tested_q'], 'q')}" if np.isfinite(cell["tested_q"]) else "not confirmed"
     return (
         f"<b>{drawn(cell['trait'], 100)}</b><br>{word.number(cell['subtype'])}: {inside}, others: {outside}<br>{held}"

@@ -9,8 +9,8 @@ import pandas as pd
 
 from plurigp.report.caveats import USUAL_LEVEL, caveats
 from plurigp.report.words import (
-    SHARES,
     counted,
+    direction,
     few,
     is_continuum,
     levels,
@@ -285,10 +285,9 @@ def confirmed(characteristics: pd.DataFrame) -> pd.DataFrame:
 
 
 def _trait(line: dict[str, Any]) -> str:
-    more, name, kind = line["effect"] > 0, trait(line["column"], line["level"], line["kind"]), line["kind"]
-    word = ("more often" if more else "less often") if kind in SHARES else "higher" if more else "lower"
-    inside, outside = levels(line["inside"], line["outside"], kind)
-    return f"{word} {name} ({inside} against {outside})"
+    word = direction(line["effect"] > 0, line["measure"])
+    inside, outside = levels(line["inside"], line["outside"], line["measure"])
+    return f"{word} {trait(line['column'], line['level'], line['kind'])} ({inside} against {outside})"
 
 
 def _risk(result: StudyResult, line: dict[str, Any]) -> str:

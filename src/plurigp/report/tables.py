@@ -10,10 +10,10 @@ import pandas as pd
 
 from plurigp.report.summary import NOT_FOLLOWED, confirmed, horizon
 from plurigp.report.words import (
-    SHARES,
     Number,
     fixed,
     is_continuum,
+    is_share,
     kind,
     levels,
     number,
@@ -122,7 +122,7 @@ def characteristics(result: StudyResult) -> PageTable:
 
 
 def _characteristic(line: dict[str, Any]) -> list[Cell]:
-    inside, outside = levels(line["inside"], line["outside"], line["kind"])
+    inside, outside = levels(line["inside"], line["outside"], line["measure"])
     q = line["tested_q"]
     known = math.isfinite(q)
     return [
@@ -142,10 +142,10 @@ def _estimate(line: dict[str, Any]) -> str:
     parts = [line["estimate"], line["low"], line["high"]]
     name = "difference"
     if line["measure"].startswith("log "):
-        name = {"log odds ratio": "odds ratio", "log rate ratio": "rate ratio"}.get(line["measure"], "ratio")
+        name = line["measure"].removeprefix("log ")
         with np.errstate(over="ignore"):
             parts = [float(np.exp(v)) for v in parts]
-    middle, low, high = (number(v, 2 if line["kind"] in SHARES else 3) for v in parts)
+    middle, low, high = (number(v, 2 if is_share(line["measure"]) else 3) for v in parts)
     return f"{name} {middle} ({low} to {high})"
 
 

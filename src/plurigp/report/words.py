@@ -6,25 +6,13 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any, SupportsInt
 
+from plurigp.data import ASIDE, KINDS
+from plurigp.data.kinds import EffectMeasure
+from plurigp.study.contrasts import LOG_HAZARD_RATIO, LOG_ODDS_RATIO
+
 Number = float | int | None  # None is how JSON keeps a number that is not known
 
-KINDS = {
-    "gaussian": "number",
-    "gaussian_hetero": "number of uneven spread",
-    "student_t": "number with outliers",
-    "lognormal": "positive number",
-    "gamma": "positive number",
-    "bernoulli": "yes/no",
-    "binomial": "so many out of",
-    "beta": "proportion",
-    "poisson": "count",
-    "negative_binomial": "count",
-    "zero_inflated_poisson": "count with many zeros",
-    "categorical": "category",
-    "ordinal": "ordered category",
-    "aside": "not used",
-}
-SHARES = ("bernoulli", "categorical")
+NOT_USED = "not used"
 LONGEST = 120
 FEW = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
@@ -70,8 +58,24 @@ def drawn(text: object, limit: int = 60) -> str:
 
 
 def kind(name: str) -> str:
-    """What a column's kind is called outside the code."""
-    return KINDS.get(name, shown(name))
+    """What a column's kind is called outside the code; one from outside may not be registered here."""
+    if name == ASIDE:
+        return NOT_USED
+    return KINDS[name].label if name in KINDS else shown(name)
+
+
+def is_share(measure: str) -> bool:
+    """Whether a contrast compares two shares of patients."""
+    return measure == LOG_ODDS_RATIO
+
+
+def direction(more: bool, measure: str) -> str:
+    """What an effect above or below zero means."""
+    if is_share(measure):
+        return "more often" if more else "less often"
+    if measure == LOG_HAZARD_RATIO:
+        return "later" if more else "earlier"
+    return "higher" if more else "lower"
 
 
 def few(n: int) -> str:
@@ -132,10 +136,13 @@ def p_is(p: Number, letter: str = "p") -> str:
     return f"{letter} {text}" if text.startswith("<") else f"{letter} = {text}"
 
 
-def levels(inside: float, outside: float, kind_of_column: str) -> tuple[str, str]:
-    """Two means in the column's own units to the same decimals, or two shares of patients."""
-    if kind_of_column in SHARES:
+def levels(inside: float, outside: float, measure: str) -> tuple[str, str]:
+    """Two means in the column's own units to the same decimals, two shares of patients, or two median times."""
+    if is_share(measure):
         return percent(inside), percent(outside)
+    if measure == LOG_HAZARD_RATIO:
+        first, second = (number(v) if math.isfinite(v) else "not reached" for v in (inside, outside))
+        return first, second
     largest = max(abs(inside), abs(outside))
     if not (math.isfinite(inside + outside) and 1e-4 <= largest < 1e9):
         return number(inside), number(outside)
@@ -147,7 +154,8 @@ def levels(inside: float, outside: float, kind_of_column: str) -> tuple[str, str
 def trait(column: str, of_level: str, kind_of_column: str) -> str:
     """A column, with the level it is about where that says more than yes."""
     name = shown(column, 60)
-    yes = kind_of_column == "bernoulli" and of_level.lower() in ("true", "yes", "1", "1.0")
+    yes_or_no = kind_of_column in KINDS and KINDS[kind_of_column].effect_measure is EffectMeasure.ODDS
+    yes = yes_or_no and of_level.lower() in ("true", "yes", "1", "1.0")
     return name if yes or not of_level else f"{name}: {shown(of_level, 40)}"
 
 

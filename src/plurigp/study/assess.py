@@ -8,6 +8,7 @@ import pandas as pd
 
 from plurigp.baseline import Marginals
 from plurigp.data import Table
+from plurigp.data.kinds import kind_of
 from plurigp.estimator import PluriGP, load
 from plurigp.heldout import by, cell_scores
 from plurigp.likelihoods.blocks import first_slots
@@ -50,13 +51,13 @@ def _level_probabilities(model: PluriGP, shown: Table, complete: Table) -> Itera
 
     Of two levels one is enough: the other's probability is the rest.
     """
-    places = [d for d, column in enumerate(complete.schema) if column.levels]
+    places = [d for d, column in enumerate(complete.schema) if kind_of(column).has_levels]
     actual = complete.values[:, first_slots(complete.schema)]
     hidden = complete.seen & ~shown.seen
     shares = levels_of_columns(model._ready(), shown, places) if places else []
     for d, share in zip(places, shares, strict=True):
         column, cells = complete.schema.columns[d], hidden[:, d]
         if cells.any():
-            first = int(column.kind == "bernoulli")
+            first = int(len(column.levels) == 2)
             happened = actual[cells, d, None] == np.arange(first, len(column.levels))
             yield column.name, share[cells, first : len(column.levels)].ravel(), happened.ravel().astype(float)

@@ -1,6 +1,6 @@
 """What distinguishes each subtype: column by column, with effect sizes, intervals and corrected tests."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sized
 from dataclasses import asdict
 from functools import cache
 from typing import Any
@@ -9,37 +9,40 @@ import numpy as np
 import pandas as pd
 
 from plurigp.data import Column, Schema
-from plurigp.data.kinds import cells_in, read_column
+from plurigp.data.cells import level_numbers
+from plurigp.data.kinds import EffectMeasure, kind_of
+from plurigp.data.observed import Observed, read_observed
 from plurigp.estimator import PluriGP
 from plurigp.predict import positions
 from plurigp.study.contrasts import (
+    Association,
     Contrast,
     benjamini_hochberg,
+    censored_association,
+    censored_geometric_means,
+    censored_means,
     cramers_v,
+    hazard_association,
     kruskal_wallis,
+    log_hazard_ratio,
     log_odds_ratio,
     log_rate_ratio,
+    logarithms,
     welch,
     welch_of_logs,
 )
 from plurigp.study.mixture import Mixture, memberships
 
-Values = dict[str, np.ndarray]  # per used column its cells as numbers [N]; places of levels; NaN at gaps
+Values = dict[str, Observed]  # per used column what is known of its cells
 Groups = Callable[[str], np.ndarray]  # a column's name -> subtypes [N], 0 = left out
+Lines = Iterator[tuple[str, Contrast]]  # the level that a line is about, or an empty text
 
-COUNTS = ("poisson", "negative_binomial", "zero_inflated_poisson")
-POSITIVE = ("lognormal", "gamma")
 FEWEST = 5  # observed cells on either side, below which nothing is said
 
 
 def read_values(frame: pd.DataFrame, schema: Schema) -> Values:
-    """The used columns as raw numbers; successes of a binomial as a share of their trials."""
-    values = {}
-    for column in schema.used:
-        numbers = read_column(column, cells_in(frame, column.name), frame)
-        share = column.kind == "binomial" and numbers.shape[1] == 2
-        values[column.name] = numbers[:, 0] / numbers[:, 1] if share else numbers[:, 0]
-    return values
+    """The used columns in their own units, limits included."""
+    return {column.name: read_observed(column, frame) for column in schema.used}
 
 
 def characteristics(schema: Schema, values: Values, groups: Groups, K: int, rows: str) -> pd.DataFrame:
@@ -53,20 +56,77 @@ def characteristics(schema: Schema, values: Values, groups: Groups, K: int, rows
     return _with_q(pd.DataFrame(lines, columns=CHARACTERISTICS))
 
 
-def _contrasts(column: Column, cells: np.ndarray, group: np.ndarray, k: int) -> Iterator[tuple[str, Contrast]]:
-    seen = np.isfinite(cells) & (group > 0)
+def _contrasts(column: Column, cells: Observed, group: np.ndarray, k: int) -> Lines:
+    seen = cells.seen & (group > 0)
     inside, outside = cells[seen & (group == k)], cells[seen & (group != k)]
-    if min(len(inside), len(outside)) < FEWEST:
-        return
-    if column.kind == "categorical":
-        for place, level in enumerate(column.levels):
-            yield str(level), log_odds_ratio((inside == place).astype(float), (outside == place).astype(float))
-    elif column.kind == "bernoulli":
-        yield str(column.levels[1]), log_odds_ratio(inside, outside)
-    elif column.kind in COUNTS:
-        yield "", log_rate_ratio(inside, outside)
-    else:
-        yield "", (welch_of_logs if column.kind in POSITIVE else welch)(inside, outside)
+    if _enough(inside, outside):
+        yield from CONTRASTS[kind_of(column).effect_measure](column, inside, outside)
+
+
+def _enough(*sides: Sized) -> bool:
+    return min(map(len, sides)) >= FEWEST
+
+
+def _odds(column: Column, inside: Observed, outside: Observed) -> Lines:
+    yield str(column.levels[1]), log_odds_ratio(inside.low, outside.low)
+
+
+def _level_odds(column: Column, inside: Observed, outside: Observed) -> Lines:
+    for place, level in enumerate(column.levels):
+        yield str(level), log_odds_ratio((inside.low == place).astype(float), (outside.low == place).astype(float))
+
+
+def _rate(column: Column, inside: Observed, outside: Observed) -> Lines:
+    yield "", log_rate_ratio(inside.low, outside.low)
+
+
+def _mean(column: Column, inside: Observed, outside: Observed) -> Lines:
+    yield "", welch(inside.low, outside.low)
+
+
+def _mean_level(column: Column, inside: Observed, outside: Observed) -> Lines:
+    """Levels by their numbers where all are numbers, otherwise counted from 1."""
+    numbers = level_numbers(column.levels)
+    numbers = np.arange(1.0, len(numbers) + 1) if np.isnan(numbers).any() else numbers
+    yield "", welch(numbers[inside.low.astype(int)], numbers[outside.low.astype(int)])
+
+
+def _log_mean(column: Column, inside: Observed, outside: Observed) -> Lines:
+    yield "", welch_of_logs(inside.low, outside.low)
+
+
+def _any_and_amount(column: Column, inside: Observed, outside: Observed) -> Lines:
+    """Two parts: whether there is anything, and how much where there is."""
+    yield "any", log_odds_ratio((inside.low > 0).astype(float), (outside.low > 0).astype(float))
+    amounts = inside.low[inside.low > 0], outside.low[outside.low > 0]
+    if _enough(*amounts):
+        yield "amount", welch_of_logs(*amounts)
+
+
+def _censored_mean(column: Column, inside: Observed, outside: Observed) -> Lines:
+    yield "", censored_means(inside, outside)
+
+
+def _censored_log_mean(column: Column, inside: Observed, outside: Observed) -> Lines:
+    yield "", censored_geometric_means(inside, outside)
+
+
+def _hazard(column: Column, inside: Observed, outside: Observed) -> Lines:
+    yield "", log_hazard_ratio(inside, outside)
+
+
+CONTRASTS: dict[EffectMeasure, Callable[[Column, Observed, Observed], Lines]] = {
+    EffectMeasure.ODDS: _odds,
+    EffectMeasure.LEVEL_ODDS: _level_odds,
+    EffectMeasure.RATE: _rate,
+    EffectMeasure.MEAN: _mean,
+    EffectMeasure.MEAN_LEVEL: _mean_level,
+    EffectMeasure.LOG_MEAN: _log_mean,
+    EffectMeasure.ANY_AND_AMOUNT: _any_and_amount,
+    EffectMeasure.CENSORED_MEAN: _censored_mean,
+    EffectMeasure.CENSORED_LOG_MEAN: _censored_log_mean,
+    EffectMeasure.HAZARD: _hazard,
+}
 
 
 def associations(schema: Schema, values: Values, groups: Groups, rows: str) -> pd.DataFrame:
@@ -74,19 +134,33 @@ def associations(schema: Schema, values: Values, groups: Groups, rows: str) -> p
     lines: list[dict[str, Any]] = []
     for column in schema.used:
         cells, group = values[column.name], groups(column.name)
-        seen = np.isfinite(cells) & (group > 0)
-        test = cramers_v if column.kind in ("bernoulli", "categorical") else kruskal_wallis
+        seen = cells.seen & (group > 0)
         if seen.any():
-            found = test(cells[seen], group[seen])
+            found = _association(kind_of(column).effect_measure, cells[seen], group[seen])
             lines.append({"rows": rows, "column": column.name, "kind": column.kind, **asdict(found)})
     return _with_q(pd.DataFrame(lines, columns=ASSOCIATIONS))
+
+
+def _association(measure: EffectMeasure, cells: Observed, group: np.ndarray) -> Association:
+    """Ranks for whatever is neither a level without order nor known up to limits."""
+    match measure:
+        case EffectMeasure.ODDS | EffectMeasure.LEVEL_ODDS:
+            return cramers_v(cells.low, group)
+        case EffectMeasure.CENSORED_MEAN:
+            return censored_association(cells, group)
+        case EffectMeasure.CENSORED_LOG_MEAN:
+            return censored_association(logarithms(cells), group)
+        case EffectMeasure.HAZARD:
+            return hazard_association(cells, group)
+        case _:
+            return kruskal_wallis(cells.low, group)
 
 
 def missingness(schema: Schema, values: Values, group: np.ndarray, K: int) -> pd.DataFrame:
     """Share of gaps inside and outside every subtype, with the log odds ratio of a gap."""
     lines = []
     for column in schema.used:
-        gap = np.isnan(values[column.name])
+        gap = ~values[column.name].seen
         if 0 < gap.sum() < len(gap):
             for k in range(1, K + 1):
                 inside, outside = gap[group == k].astype(float), gap[(group > 0) & (group != k)].astype(float)

@@ -1,10 +1,22 @@
-"""Two groups of cells compared: log odds ratios, Welch's t, rate ratios; many p-values corrected. Plain NumPy."""
+"""Two groups of cells compared: log odds, rate and hazard ratios, Welch's t, means of cells known up to limits.
 
-from dataclasses import dataclass
+Many p-values corrected. Plain NumPy.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import stats
 
+from plurigp.data.observed import Observed
+from plurigp.study.censored import Group, Normals, determined, fit_normals, likelihood_interval, likelihood_ratio
+from plurigp.study.survival import log_rank
+
+LOG_ODDS_RATIO, LOG_RATE_RATIO, LOG_HAZARD_RATIO = "log odds ratio", "log rate ratio", "log hazard ratio"
+MEAN_DIFFERENCE, LOG_RATIO = "mean difference", "log ratio"
+NAN = float("nan")
+SD_OF_LOG_HAZARD = float(np.pi / np.sqrt(6))  # of the logarithm of an exponential variable
 Z = float(stats.norm.ppf(0.975))
 
 
@@ -15,14 +27,14 @@ class Contrast:
     measure: str
     n_inside: int
     n_outside: int
-    inside: float  # mean, share or geometric mean
+    inside: float  # mean, share, geometric mean or median time; NaN where it is not known
     outside: float
     estimate: float
     low: float
     high: float
     statistic: float
     p: float
-    effect: float  # standardised mean difference
+    effect: float  # standardised mean difference; of log times for a hazard ratio, so that later is positive
 
 
 def log_odds_ratio(inside: np.ndarray, outside: np.ndarray) -> Contrast:
@@ -31,7 +43,7 @@ def log_odds_ratio(inside: np.ndarray, outside: np.ndarray) -> Contrast:
     b, d = len(inside) - a, len(outside) - c
     counts = np.array([a, b, c, d]) + 0.5
     estimate = float(np.log(counts[0] * counts[3] / (counts[1] * counts[2])))
-    return _wald("log odds ratio", inside, outside, estimate, float(np.sqrt((1 / counts).sum())))
+    return _wald(LOG_ODDS_RATIO, inside, outside, estimate, float(np.sqrt((1 / counts).sum())))
 
 
 def log_rate_ratio(inside: np.ndarray, outside: np.ndarray) -> Contrast:
@@ -40,7 +52,7 @@ def log_rate_ratio(inside: np.ndarray, outside: np.ndarray) -> Contrast:
     variances = [max(cells.var(ddof=1), mean) / len(cells) / mean**2
                  for cells, mean in zip((inside, outside), means, strict=True)]  # fmt: skip
     estimate = float(np.log(means[0] / means[1]))
-    return _wald("log rate ratio", inside, outside, estimate, float(np.sqrt(sum(variances))))
+    return _wald(LOG_RATE_RATIO, inside, outside, estimate, float(np.sqrt(sum(variances))))
 
 
 def _wald(measure: str, inside: np.ndarray, outside: np.ndarray, estimate: float, se: float) -> Contrast:
@@ -61,33 +73,175 @@ def _wald(measure: str, inside: np.ndarray, outside: np.ndarray, estimate: float
 
 def welch(inside: np.ndarray, outside: np.ndarray) -> Contrast:
     """Difference of means with Welch's t and its interval; NaN where neither side varies."""
-    difference = float(inside.mean() - outside.mean())
     parts = [cells.var(ddof=1) / len(cells) for cells in (inside, outside)]
-    se = float(np.sqrt(sum(parts)))
-    low = high = t = p = float("nan")
+    means = float(inside.mean()), float(outside.mean())
+    counts = len(inside), len(outside)
+    return _student(counts, means, sum(parts), _satterthwaite(parts, counts), standardised_difference(inside, outside))
+
+
+def _satterthwaite(parts: Sequence[float], counts: Sequence[float | int]) -> float:
+    """Degrees of freedom of a sum of two estimated variances."""
+    return sum(parts) ** 2 / max(sum(v**2 / (n - 1) for v, n in zip(parts, counts, strict=True)), 1e-300)
+
+
+def _student(
+    counts: tuple[int, int], means: tuple[float, float], variance: float, degrees: float, effect: float
+) -> Contrast:
+    """A difference of means by Student's t."""
+    difference, se = means[0] - means[1], float(np.sqrt(variance))
+    low = high = t = p = NAN
     if se > 0:
-        degrees = sum(parts) ** 2 / sum(v**2 / (len(c) - 1) for v, c in zip(parts, (inside, outside), strict=True))
         t = difference / se
         p = float(2 * stats.t.sf(abs(t), degrees))
         reach = float(stats.t.ppf(0.975, degrees)) * se
         low, high = difference - reach, difference + reach
-    return Contrast(
-        "mean difference", len(inside), len(outside), float(inside.mean()), float(outside.mean()), difference,
-        low, high, t, p, standardised_difference(inside, outside),
-    )  # fmt: skip
+    return Contrast(MEAN_DIFFERENCE, *counts, *means, difference, low, high, t, p, effect)
 
 
 def welch_of_logs(inside: np.ndarray, outside: np.ndarray) -> Contrast:
     """Welch's t of the logarithms: the log ratio of geometric means, for positive columns with a long tail."""
-    c = welch(np.log(inside), np.log(outside))
-    means = {"inside": float(np.exp(c.inside)), "outside": float(np.exp(c.outside))}
-    return Contrast(**{**c.__dict__, "measure": "log ratio", **means})
+    return _of_logs(welch(np.log(inside), np.log(outside)))
+
+
+def _of_logs(contrast: Contrast) -> Contrast:
+    """A difference of mean logarithms as the log ratio of geometric means."""
+    inside, outside = float(np.exp(contrast.inside)), float(np.exp(contrast.outside))
+    return replace(contrast, measure=LOG_RATIO, inside=inside, outside=outside)
 
 
 def standardised_difference(inside: np.ndarray, outside: np.ndarray) -> float:
     """Difference of means over the root of the mean variance of the two groups; NaN where neither varies."""
     spread = np.sqrt((inside.var(ddof=1) + outside.var(ddof=1)) / 2)
-    return float((inside.mean() - outside.mean()) / spread) if spread > 0 else float("nan")
+    return float((inside.mean() - outside.mean()) / spread) if spread > 0 else NAN
+
+
+# --- cells known up to limits ---
+
+
+def censored_means(inside: Observed, outside: Observed) -> Contrast:
+    """Difference of means of cells of which some are known up to limits, each group a normal of its own.
+
+    Means and variances by maximum likelihood; test and interval by the likelihood ratio, as t² = ν (e^{χ²/(ν+2)} − 1)
+    with Satterthwaite's ν, which two groups of values have too. Without limits it is Welch's t itself. Where one group
+    alone does not determine a normal, both share a variance, and a group known on one side only ("<0.5" throughout)
+    counts half a cell at its outermost limit, which keeps its mean finite, as half a row keeps odds finite.
+    """
+    if inside.exact.all() and outside.exact.all():
+        return welch(inside.low, outside.low)
+    counts = len(inside), len(outside)
+    sides = [_informative(cells) for cells in (inside, outside)]
+    if min(len(cells) for cells in sides) == 0:
+        return Contrast(MEAN_DIFFERENCE, *counts, *[NAN] * 8)
+    fits = [fit_normals(cells.low, cells.high, np.zeros(len(cells), int)) for cells in sides]
+    if not all(determined(cells.low, cells.high) and fit.found for cells, fit in zip(sides, fits, strict=True)):
+        return _with_one_variance(counts, *sides)
+    return _by_likelihood(counts, sides, fits)
+
+
+def _by_likelihood(counts: tuple[int, int], sides: Sequence[Observed], fits: Sequence[Normals]) -> Contrast:
+    a, b = (Group.of(cells.low, cells.high, fit) for cells, fit in zip(sides, fits, strict=True))
+    sizes = [len(cells) for cells in sides]
+    unbiased = [n / (n - 1) for n in sizes]
+    parts = [float(fit.covariance[0, 0]) * more for fit, more in zip(fits, unbiased, strict=True)]
+    degrees, se = _satterthwaite(parts, sizes), float(np.sqrt(sum(parts)))
+    difference = a.mean - b.mean
+    t = float(np.sign(difference) * np.sqrt(degrees * np.expm1(likelihood_ratio(a, b, 0.0) / (degrees + 2))))
+    critical = (degrees + 2) * np.log1p(stats.t.ppf(0.975, degrees) ** 2 / degrees)
+    interval = likelihood_interval(a, b, float(critical), se)
+    variance = (a.sd**2 * unbiased[0] + b.sd**2 * unbiased[1]) / 2
+    p, effect = float(2 * stats.t.sf(abs(t), degrees)), difference / float(np.sqrt(variance))
+    return Contrast(MEAN_DIFFERENCE, *counts, a.mean, b.mean, difference, *interval, t, p, effect)
+
+
+def _informative(cells: Observed) -> Observed:
+    return cells[np.isfinite(cells.low) | np.isfinite(cells.high)]
+
+
+def _with_one_variance(counts: tuple[int, int], inside: Observed, outside: Observed) -> Contrast:
+    parts = [inside, outside, *(_half_a_cell(cells) for cells in (inside, outside))]
+    low, high = (np.concatenate(sides) for sides in zip(*((cells.low, cells.high) for cells in parts), strict=True))
+    sizes = [len(cells) for cells in parts]
+    fit = fit_normals(low, high, np.repeat([0, 1, 0, 1], sizes), np.repeat([1.0, 1.0, 0.5, 0.5], sizes))
+    n_cells = sizes[0] + sizes[1]
+    if not (determined(low[:n_cells], high[:n_cells]) and fit.found):
+        return Contrast(MEAN_DIFFERENCE, *counts, *[NAN] * 8)
+    n = float(n_cells)
+    variance = float(np.array([1, -1]) @ fit.covariance @ np.array([1, -1])) * n / (n - 2)
+    means = float(fit.mean[0]), float(fit.mean[1])
+    effect = (means[0] - means[1]) / float(fit.sd * np.sqrt(n / (n - 2)))
+    return _student(counts, means, variance, n - 2, effect)
+
+
+def _half_a_cell(cells: Observed) -> Observed:
+    """A value at the outermost limit of cells that are all open on the same side; none otherwise."""
+    below, above = not np.isfinite(cells.low).any(), not np.isfinite(cells.high).any()
+    value = np.array([cells.high.max()] if below else [cells.low.min()] if above else [])
+    return Observed(value, value)
+
+
+def censored_geometric_means(inside: Observed, outside: Observed) -> Contrast:
+    """The same of logarithms: the log ratio of geometric means."""
+    return _of_logs(censored_means(logarithms(inside), logarithms(outside)))
+
+
+def logarithms(cells: Observed) -> Observed:
+    """Bounds on the log scale; zero is an open end."""
+    with np.errstate(divide="ignore"):
+        return Observed(np.log(cells.low), np.log(cells.high))
+
+
+# --- times to an event ---
+
+
+def log_hazard_ratio(inside: Observed, outside: Observed) -> Contrast:
+    """Peto's one-step estimate (O − E)/V with its interval, and the log-rank test; inside and outside are median times.
+
+    A hazard above the others' means earlier events. Log times of a Weibull distribution have sd π/(k√6) and differ by
+    −(log hazard ratio)/k, so the standardised difference is −(√6/π) times the estimate whatever the shape k.
+    """
+    time, event = times_and_events(inside)
+    other, other_event = times_and_events(outside)
+    excess, variance = _log_rank_excess(
+        time, event, np.concatenate([time, other]), np.concatenate([event, other_event])
+    )
+    means = median_time(time, event), median_time(other, other_event)
+    if variance <= 0:
+        return Contrast(LOG_HAZARD_RATIO, len(inside), len(outside), *means, *[NAN] * 6)
+    estimate, se = excess / variance, variance**-0.5
+    z = estimate / se
+    p = float(2 * stats.norm.sf(abs(z)))
+    interval = estimate - Z * se, estimate + Z * se
+    effect = -estimate / SD_OF_LOG_HAZARD
+    return Contrast(LOG_HAZARD_RATIO, len(inside), len(outside), *means, estimate, *interval, z, p, effect)
+
+
+def times_and_events(cells: Observed) -> tuple[np.ndarray, np.ndarray]:
+    """Times [N] and whether the event happened [N]; one between two bounds counts at their middle."""
+    happened = np.isfinite(cells.high)
+    middle = (np.maximum(cells.low, 0.0) + np.where(happened, cells.high, 0.0)) / 2
+    return np.where(cells.exact | ~happened, cells.low, middle), happened.astype(float)
+
+
+def _log_rank_excess(
+    time: np.ndarray, event: np.ndarray, all_times: np.ndarray, all_events: np.ndarray
+) -> tuple[float, float]:
+    """Observed less expected events of a group, and the hypergeometric variance."""
+    moments, deaths = np.unique(all_times[all_events == 1], return_counts=True)
+    at_risk, own = (len(t) - np.searchsorted(np.sort(t), moments, side="left") for t in (all_times, time))
+    share = own / at_risk
+    variance = deaths * share * (1 - share) * (at_risk - deaths) / np.maximum(at_risk - 1, 1)
+    return float(event.sum() - (deaths * share).sum()), float(variance.sum())
+
+
+def median_time(time: np.ndarray, event: np.ndarray) -> float:
+    """When half have had the event, by Kaplan and Meier; NaN where that is not reached."""
+    moments, deaths = np.unique(time[event == 1], return_counts=True)
+    at_risk = len(time) - np.searchsorted(np.sort(time), moments, side="left")
+    reached = np.cumprod(1 - deaths / at_risk) <= 0.5 + 1e-12
+    return float(moments[np.argmax(reached)]) if reached.any() else NAN
+
+
+# --- all groups at once ---
 
 
 @dataclass(frozen=True)
@@ -106,7 +260,7 @@ def cramers_v(level: np.ndarray, group: np.ndarray) -> Association:
     counts = np.zeros((levels.max() + 1, groups.max() + 1))
     np.add.at(counts, (levels, groups), 1.0)
     if min(counts.shape) < 2:
-        return Association("Cramér's V", float("nan"), float("nan"), float("nan"))
+        return Association("Cramér's V", NAN, NAN, NAN)
     expected = np.outer(counts.sum(1), counts.sum(0)) / counts.sum()
     chi2 = float(((counts - expected) ** 2 / expected).sum())
     degrees = (counts.shape[0] - 1) * (counts.shape[1] - 1)
@@ -118,9 +272,29 @@ def kruskal_wallis(values: np.ndarray, group: np.ndarray) -> Association:
     """Kruskal–Wallis' H, ties corrected, and ε² = H / (n − 1), the share of the ranks' variance between groups."""
     names = np.unique(group)
     if len(names) < 2 or len(np.unique(values)) < 2:
-        return Association("ε²", float("nan"), float("nan"), float("nan"))
+        return Association("ε²", NAN, NAN, NAN)
     H, p = stats.kruskal(*(values[group == name] for name in names))
     return Association("ε²", float(H / (len(values) - 1)), float(H), float(p))
+
+
+def censored_association(cells: Observed, group: np.ndarray) -> Association:
+    """Likelihood ratio of normals with a mean per group against one mean, one variance; R² = 1 − exp(−χ²/n)."""
+    told = np.isfinite(cells.low) | np.isfinite(cells.high)
+    cells, (names, place) = cells[told], np.unique(group[told], return_inverse=True)
+    if len(names) < 2 or not determined(cells.low, cells.high):
+        return Association("R²", NAN, NAN, NAN)
+    one, each = (fit_normals(cells.low, cells.high, groups) for groups in (np.zeros_like(place), place))
+    if not one.found or each.sd < 1e-3 * one.sd:
+        return Association("R²", NAN, NAN, NAN)
+    chi2 = max(0.0, 2 * (each.log_likelihood - one.log_likelihood))
+    return Association("R²", float(-np.expm1(-chi2 / len(cells))), chi2, float(stats.chi2.sf(chi2, len(names) - 1)))
+
+
+def hazard_association(cells: Observed, group: np.ndarray) -> Association:
+    """The log-rank test over all groups, and R² = 1 − exp(−χ² / events)."""
+    time, event = times_and_events(cells)
+    chi2, _, p = log_rank(time, event, group)
+    return Association("R²", float(-np.expm1(-chi2 / max(event.sum(), 1.0))), chi2, p)
 
 
 def benjamini_hochberg(p: np.ndarray) -> np.ndarray:

@@ -17,6 +17,7 @@ from plurigp.picture import two_dimensions
 from plurigp.study.assess import assess
 from plurigp.study.characterise import (
     Groups,
+    Values,
     associations,
     characteristics,
     missingness,
@@ -49,7 +50,7 @@ def judge(
     curves, risks, tests = outcomes(frame, clusters, config)
     predictions, calibration = assess(pool.model_folder(maps.judged), frame, maps.judged.rows, config)
     view, method = two_dimensional(mean, seed_of(config.random_state, "view"))
-    gaps = np.mean([np.isnan(cells) for cells in values.values()], axis=0)
+    gaps = np.mean([~cells.seen for cells in values.values()], axis=0)
     return StudyResult(
         facts=facts(frame, schema, maps, clusters, choice, found, config)
         | {"view_method": method, "hidden_cells": int(predictions["cells"].sum()), "gap_share": float(gaps.mean())},
@@ -61,7 +62,7 @@ def judge(
         clusters=clusters,
         consensus=found.consensus,
         nulls=found.nulls,
-        columns=column_frame(frame, schema),
+        columns=column_frame(frame, schema, values),
         selection=maps.selection,
         traces=maps.traces,
         clusterings=choice.frame(K),
@@ -154,9 +155,10 @@ def two_dimensional(mean: np.ndarray, seed: int) -> tuple[np.ndarray, str]:
     return np.asarray(UMAP(random_state=seed, n_jobs=1).fit_transform(mean), float), "umap"
 
 
-def column_frame(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
-    """What every column was taken for, and how much of it is there."""
-    observed = [int(frame[column.name].notna().sum()) for column in schema]
+def column_frame(frame: pd.DataFrame, schema: Schema, values: Values) -> pd.DataFrame:
+    """What every column was taken for, and how much of it is there: an open end beside a limit is no gap."""
+    seen = {name: cells.seen for name, cells in values.items()}
+    observed = [int(np.sum(seen.get(name, frame[name].notna()))) for name in schema.names]
     return pd.DataFrame(
         {
             "column": list(schema.names),

@@ -3,6 +3,10 @@
 import numpy as np
 import pandas as pd
 
+from plurigp.data import Column
+from plurigp.data.censoring import censor_like, rounded_like
+from plurigp.data.kinds import cells_in, kind_of, read_column
+from plurigp.data.write import write_bounds
 from plurigp.estimator import PluriGP
 from plurigp.predict import draw_table
 from plurigp.study.consensus import pair_consensus, random_pairs
@@ -57,8 +61,29 @@ def p_values(draws: np.ndarray, index: np.ndarray) -> np.ndarray:
 
 
 def structureless_table(model: PluriGP, frame: pd.DataFrame, seed: int) -> pd.DataFrame:
-    """A table drawn from the model with x ~ N(0, I): the same columns, companions and gaps, but no clusters."""
+    """A table drawn from the model with x ~ N(0, I): the same columns, trials and gaps, but no clusters.
+
+    Cells known up to a limit are drawn without it and censored anew, by limits that do not depend on the row.
+    """
     table = model.coder_.table(frame)
-    drawn = model.coder_.frame(draw_table(model._ready(), table, seed), frame.index)
-    used = {column.name: drawn[column.name].mask(~table.seen[:, d]) for d, column in enumerate(table.schema.columns)}
-    return pd.DataFrame({name: used.get(name, frame[name]) for name in frame.columns}, index=frame.index)
+    coded = draw_table(model._ready(), table, seed)
+    drawn = model.coder_.frame(coded, frame.index)
+    rng = np.random.default_rng((seed, 1))
+    cells: dict[str, pd.Series] = {}
+    for d, column in enumerate(table.schema.columns):
+        if kind_of(column).has_bounds:
+            raw = model.coder_.undo(column.name, coded[:, d]).to_numpy(float)
+            cells |= censored_cells(column, frame, raw, rng)
+        else:
+            cells[column.name] = drawn[column.name].mask(~table.seen[:, d])
+    return pd.DataFrame({name: cells.get(name, frame[name]) for name in frame.columns}, index=frame.index)
+
+
+def censored_cells(
+    column: Column, frame: pd.DataFrame, values: np.ndarray, rng: np.random.Generator
+) -> dict[str, pd.Series]:
+    """Drawn values [N] as cells of the column and its companion, censored as the frame's are."""
+    bounds = read_column(column, cells_in(frame, column.name), frame)
+    positive = kind_of(column).positive
+    new = rounded_like(bounds, censor_like(bounds, values, positive, rng), positive)
+    return write_bounds(column, new, frame)

@@ -1,0 +1,88 @@
+"""One home for the facts about kinds: all of them there, inherited from outside, asked for by nobody by name."""
+
+import ast
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import plurigp
+from plurigp.compare import candidates
+from plurigp.data import KINDS, Coder, Column, Schema
+from plurigp.data.kinds import EffectMeasure
+from plurigp.likelihoods import registry
+from plurigp.report.words import kind, trait
+from plurigp.study.characterise import CONTRASTS, associations, characteristics, read_values
+
+SOURCE = Path(plurigp.__file__).parent
+BUILT_IN = tuple(KINDS)
+
+
+@pytest.fixture(params=[*BUILT_IN, *(f"like {name}" for name in BUILT_IN)])
+def every_kind(request):
+    """Each kind, and one from outside that reads like it."""
+    name = request.param.removeprefix("like ")
+    if name == request.param:
+        yield name
+        return
+    registry.register(replace(registry.LIKELIHOODS[name], kind="from_outside"), reads_like=name)
+    yield "from_outside"
+    for table in (KINDS, registry.LIKELIHOODS, registry.OUTSIDE):
+        table.pop("from_outside")
+
+
+def test_every_fact_is_there(every_kind):
+    facts = KINDS[every_kind]
+    assert facts.about.strip()
+    assert facts.label.strip()
+    assert "_" not in facts.label
+    assert kind(every_kind) == facts.label
+    assert facts.effect_measure in CONTRASTS
+    assert set(facts.rivals) | set(facts.safer) <= set(BUILT_IN)
+    assert not facts.rivals or every_kind == "from_outside" or every_kind in facts.rivals
+    assert facts.has_bounds == ({"upper", "event"} & set(facts.settings) != set())
+    assert not facts.has_bounds or len(facts.stand_in) == 3
+    assert not facts.positive or facts.stand_in[0] > 0
+
+
+def test_every_measure_is_computed():
+    assert set(CONTRASTS) == set(EffectMeasure)
+
+
+def test_a_kind_from_outside_is_described_as_the_one_it_reads_like(every_kind, rng):
+    facts = KINDS[every_kind]
+    n = 60
+    cells = rng.integers(0, 2, n).astype(float) if facts.has_levels else rng.uniform(0.1, 0.9, n)
+    if facts.effect_measure is EffectMeasure.RATE or "trials" in facts.settings:
+        cells = np.rint(3 * cells)
+    if facts.effect_measure is EffectMeasure.MEAN_LEVEL:
+        cells = rng.integers(0, 3, n).astype(float)
+    frame = pd.DataFrame({"a": cells, "z": rng.normal(size=n)})
+    settings = {"trials": 3} if "trials" in facts.settings else {}
+    schema = Coder.fit(frame, Schema((Column("a", every_kind, **settings), Column("z", "gaussian")))).schema
+    values, group = read_values(frame, schema), 1 + np.arange(n) % 2
+    found = characteristics(schema, values, lambda _: group, 2, "all")
+    assert np.isfinite(found.loc[found["column"] == "a", "estimate"]).all()
+    assert (found["column"] == "a").sum() >= 2
+    assert np.isfinite(associations(schema, values, lambda _: group, "all")["p"]).all()
+    assert trait("a", "yes", every_kind) == ("a" if facts.effect_measure is EffectMeasure.ODDS else "a: yes")
+    assert every_kind in candidates(schema["a"], frame)
+
+
+@pytest.mark.parametrize("folder", ["study", "report"])
+def test_no_kind_is_asked_for_by_name(folder):
+    """A module that names a kind will forget the next one. No exceptions so far."""
+    named = [
+        f"{path.relative_to(SOURCE)}:{node.lineno}: {node.value}"
+        for path in sorted((SOURCE / folder).rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and node.value in BUILT_IN
+    ]
+    assert named == []
+
+
+def test_compare_asks_by_name_neither():
+    tree = ast.parse((SOURCE / "compare.py").read_text(encoding="utf-8"))
+    assert not [n.value for n in ast.walk(tree) if isinstance(n, ast.Constant) and n.value in BUILT_IN]
