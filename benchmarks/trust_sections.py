@@ -1,0 +1,73 @@
+"""The sections of docs/results.md on fits that end, interrupts, and the weight of kl_u's covariance part."""
+
+import numpy as np
+from intervals import NOMINAL
+
+
+def steady(result):
+    lines = [
+        "Default fits of 10 epochs, one after the other in one process; a fit of more than 120 s counts as hung.\n",
+        "| table | cores | fits | ended | first | median | longest |",
+        "|---|---|--:|--:|--:|--:|--:|",
+    ]
+    for shape in (name for name in result if name not in ("versions", "threads")):
+        for cores, r in result[shape].items():
+            seconds = " | ".join("" if r[k] is None else f"{r[k]:.1f} s" for k in ("first", "median", "longest"))
+            lines.append(f"| {shape} | {cores} | {r['fits']} | {r['done']} | {seconds} |")
+    if "threads" in result:
+        r = result["threads"]
+        lines.append(
+            f"\nFour threads with ten fits each: {r['fits_same_bytes']} of {r['fits']} ended with the bytes of the same "
+            f"fits alone. Eight threads that ask one model to transform, impute, describe and score: "
+            f"{r['answers_same_bytes']} of {r['answers']} answers with the bytes of the same calls alone."
+        )
+    return lines
+
+
+def interrupts(result):
+    lines = [
+        "SIGINT at random moments: seconds until the process had ended, and what was left running.\n",
+        "| what | programs on disk | interrupted | exit code 130 | longest | left running |",
+        "|---|---|--:|--:|--:|--:|",
+    ]
+    for what in ("fit", "study", "script"):
+        for cached in (False, True):
+            runs = [r for r in result["runs"] if (r["what"], r["cached"]) == (what, cached) and r["code"] != 0]
+            if runs:
+                right, longest = sum(r["code"] == 130 for r in runs), max(r["seconds"] for r in runs)
+                left = sum(r["left"] for r in runs)
+                lines.append(
+                    f"| {what} | {'yes' if cached else 'no'} | {len(runs)} | {right} | {longest:.2f} s | {left} |"
+                )
+    return lines
+
+
+def covariance_weight(result):
+    weights = list(next(r for name, r in result.items() if name != "versions"))
+    lines = [
+        "Nats per hidden cell (20 % hidden at random, mean over seeds) by `kl_covariance_weight`, and the largest deviation "
+        "of covered cells from 50, 80 and 90 %, over kinds with at least 500 hidden cells in all seeds.\n",
+        "| table | "
+        + " | ".join(f"nats at {w}" for w in weights)
+        + " | "
+        + " | ".join(f"off at {w}" for w in weights)
+        + " |",
+        "|---|" + "--:|" * (2 * len(weights)),
+    ]
+    for name in (name for name in result if name != "versions"):
+        nats = [f"{np.mean([run['nats'] for run in result[name][w].values()]):.4f}" for w in weights]
+        off = [_worst([run["coverage"] for run in result[name][w].values()]) for w in weights]
+        lines.append(f"| {name} | {' | '.join(nats)} | {' | '.join(off)} |")
+    return lines
+
+
+def _worst(seeds, fewest=500):
+    """Cells of all seeds together."""
+    found = []
+    for kind in seeds[0]:
+        n = np.array([seed[kind]["cells"] for seed in seeds if kind in seed])
+        for level in NOMINAL:
+            share = [seed[kind].get(f"{level:.0%}") for seed in seeds if kind in seed]
+            if n.sum() >= fewest and None not in share:
+                found.append(float(np.average(share, weights=n)) - level)
+    return f"{100 * max(found, key=abs):+.1f}" if found else ""
