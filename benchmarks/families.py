@@ -50,10 +50,10 @@ def learned(model, sim):
         for c, d in enumerate(layout.order[block.columns[0] : block.columns[1]]):
             true = unconstrained(sim.theta[used[d].name])
             for name, values in theta.items():
-                if (
-                    name not in true or name == "first_cut"
-                ):  # facts that are not learned; an ordinal's functions may lie
-                    continue  # higher or lower with all its cuts
+                if name not in true:  # a fact that is not learned
+                    continue
+                if name == "first_cut":  # an ordinal's functions may lie higher or lower with all its cuts
+                    continue
                 scaled = name in SCALED and used[d].kind in STANDARDISED
                 found = np.asarray(values[c], float) + (np.log(model.coder_.scale[d]) if scaled else 0.0)
                 out.setdefault(name, []).extend(np.atleast_1d(found - true[name]).round(4).tolist())

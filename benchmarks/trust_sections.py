@@ -17,8 +17,8 @@ def steady(result):
     if "threads" in result:
         r = result["threads"]
         lines.append(
-            f"\nFour threads with ten fits each: {r['fits_same_bytes']} of {r['fits']} ended with the bytes of the same "
-            f"fits alone. Eight threads that ask one model to transform, impute, describe and score: "
+            f"\nFour threads with ten fits each: {r['fits_same_bytes']} of {r['fits']} ended with the bytes of the "
+            f"same fits alone. Eight threads that ask one model to transform, impute, describe and score: "
             f"{r['answers_same_bytes']} of {r['answers']} answers with the bytes of the same calls alone."
         )
     return lines
@@ -42,18 +42,16 @@ def interrupts(result):
     return lines
 
 
+COVARIANCE_WEIGHT = (
+    "Nats per hidden cell (20 % hidden at random, mean over seeds) by `kl_covariance_weight`, and *off*: the largest "
+    "deviation of the share of covered cells from 50, 80 and 90 %, in points, over kinds with 500 hidden cells.\n"
+)
+
+
 def covariance_weight(result):
     weights = list(next(r for name, r in result.items() if name != "versions"))
-    lines = [
-        "Nats per hidden cell (20 % hidden at random, mean over seeds) by `kl_covariance_weight`, and the largest deviation "
-        "of covered cells from 50, 80 and 90 %, over kinds with at least 500 hidden cells in all seeds.\n",
-        "| table | "
-        + " | ".join(f"nats at {w}" for w in weights)
-        + " | "
-        + " | ".join(f"off at {w}" for w in weights)
-        + " |",
-        "|---|" + "--:|" * (2 * len(weights)),
-    ]
+    names = [f"{what} at {w}" for what in ("nats", "off") for w in weights]
+    lines = [COVARIANCE_WEIGHT, f"| table | {' | '.join(names)} |", "|---|" + "--:|" * len(names)]
     for name in (name for name in result if name != "versions"):
         nats = [f"{np.mean([run['nats'] for run in result[name][w].values()]):.4f}" for w in weights]
         off = [_worst([run["coverage"] for run in result[name][w].values()]) for w in weights]
