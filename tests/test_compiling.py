@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import pytest
 from threadpoolctl import threadpool_info
 
-from plurigp import compiling
+from plurigp import compiling, threads
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def blas_threads():
 def test_one_thread_holds_until_the_last_one_leaves():
     """Whoever enters first may leave first; then the others still hold, and in the end all is as it was."""
     before = blas_threads()
-    first, second = compiling.one_thread(), compiling.one_thread()
+    first, second = threads.one_thread(), threads.one_thread()
     first.__enter__()
     second.__enter__()
     first.__exit__(None, None, None)

@@ -6,17 +6,18 @@ import hashlib
 import os
 import platform
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from threading import Event, Lock, Thread
+from threading import Event, Thread
 from typing import Any
 from weakref import WeakSet
 
 import jax
 from jax.experimental.compilation_cache import compilation_cache
-from threadpoolctl import ThreadpoolController
+
+from plurigp.threads import Shared, one_thread
 
 VARIABLE = "PLURIGP_CACHE"  # a folder for compiled programs; empty switches the cache off
 WORTH_KEEPING = 0.3  # seconds of compilation from which a program is kept
@@ -56,42 +57,6 @@ def compiled_work() -> Iterator[None]:
         yield
 
 
-class _Shared:
-    """A context of the whole process, for any number of threads: the first to enter opens it, the last one closes."""
-
-    def __init__(self, open_context: Callable[[], AbstractContextManager[Any]]) -> None:
-        self._open, self._lock, self._n, self._close = open_context, Lock(), 0, ExitStack()
-
-    @contextmanager
-    def __call__(self) -> Iterator[None]:
-        with self._lock:
-            if self._n == 0:
-                self._close.enter_context(self._open())
-            self._n += 1
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._n -= 1
-                if self._n == 0:
-                    self._close.close()
-
-
-def one_thread() -> AbstractContextManager[None]:
-    """BLAS and OpenMP stay at one thread as long as anybody, in any thread of the process, is inside.
-
-    Small factorisations are slower on two, fight XLA's own threads, and round differently: answers must not depend
-    on how many threads there were.
-    """
-    return _ONE_THREAD()
-
-
-@cache
-def _libraries() -> ThreadpoolController:
-    """To look for them takes milliseconds, as much as an answer for one row: once is enough."""
-    return ThreadpoolController()
-
-
 @contextmanager
 def _program_cache() -> Iterator[None]:
     folder = None if _setting("jax_compilation_cache_dir") else cache_folder()
@@ -116,8 +81,7 @@ def _use(folder: str | None, seconds: float) -> None:
     compilation_cache.reset_cache()
 
 
-_ONE_THREAD = _Shared(lambda: _libraries().limit(limits=1))
-_kept_on_disk = _Shared(_program_cache)
+_kept_on_disk = Shared(_program_cache)
 
 
 # --- compilation ahead of time ---

@@ -13,6 +13,7 @@ from plurigp.datasets import load_support
 FEW = [*OVERRIDES, "sex"]  # each further kind of column takes long to compile
 
 
+@pytest.mark.filterwarnings("ignore:.*effective draws:RuntimeWarning")  # of a map that has hardly been trained
 def test_it_prints_and_writes_what_it_promises(tmp_path, capsys, monkeypatch):
     support = load_support()
     few = replace(support, table=support.table[FEW], schema=Schema(tuple(support.schema[name] for name in FEW)))

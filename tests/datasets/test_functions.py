@@ -1,7 +1,10 @@
 """Drawn functions have the moments of the Gaussian process and can be evaluated anywhere."""
 
 import numpy as np
+import pandas as pd
+from threadpoolctl import threadpool_limits
 
+from plurigp.datasets import simulate
 from plurigp.datasets.functions import draw_functions
 
 
@@ -36,3 +39,12 @@ def test_shapes_and_agreement_of_one_row_and_many():
     assert functions(x[:6].reshape(2, 3, 2)).shape == (2, 3, 4)
     np.testing.assert_allclose(functions(x[17]), f[17], rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(functions(x[4190]), f[4190], rtol=1e-10, atol=1e-12)
+
+
+def test_the_number_of_blas_threads_does_not_matter():
+    """Two threads would add up in another order, and a seed would not always give the same table."""
+    tables = []
+    for n in (1, None):
+        with threadpool_limits(n):
+            tables.append(simulate(500, 3, {"gaussian": 5}, random_state=0).table)
+    pd.testing.assert_frame_equal(*tables, check_exact=True)

@@ -5,11 +5,10 @@ import pandas as pd
 import pytest
 from scipy import optimize, stats
 
-from plurigp import PluriGP
 from plurigp.data import Coder, infer_schema
 from plurigp.data.observed import Observed
 from plurigp.study.censored import fit_normals
-from plurigp.study.characterise import associations, characteristics, missingness, read_values, split_groups
+from plurigp.study.characterise import associations, characteristics, missingness, read_values
 from plurigp.study.contrasts import (
     censored_association,
     censored_geometric_means,
@@ -19,7 +18,6 @@ from plurigp.study.contrasts import (
     welch,
     welch_of_logs,
 )
-from plurigp.study.mixture import Mixture
 
 INF = np.inf
 
@@ -289,21 +287,3 @@ def test_an_open_end_is_no_gap(assays):
     gaps = missingness(schema, values, group, 2).set_index(["column", "subtype"])
     assert gaps.loc[("low", 1), "inside"] == pytest.approx(5 / 80)
     assert values["low"].seen.sum() == 150
-
-
-class Recorder(PluriGP):
-    """Keeps what it is shown."""
-
-    def transform(self, frame):
-        self.shown = frame
-        return np.zeros((len(frame), 1))
-
-
-def test_an_upper_bound_does_not_place_the_rows_it_tests(assays):
-    frame, schema, _, _ = assays
-    model = Recorder()
-    model.schema_ = schema
-    mixture = Mixture(np.ones(2) / 2, np.array([[-0.5], [0.5]]), np.ones((2, 1, 1)) * 0.1, np.array([1, 2]))
-    split_groups(model, frame, mixture)("low")
-    assert not read_values(model.shown, schema)["low"].seen.any()
-    assert read_values(model.shown, schema)["assay"].seen.sum() == 150

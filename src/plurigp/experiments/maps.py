@@ -9,7 +9,6 @@ import pandas as pd
 from sklearn.manifold import TSNE
 from sklearn.metrics import adjusted_rand_score
 
-from plurigp.compiling import one_thread
 from plurigp.data import Schema
 from plurigp.estimator import load
 from plurigp.experiments.scores import score
@@ -26,6 +25,7 @@ from plurigp.study.robustness import choose, robustness
 from plurigp.study.run import FITS, settled_schema, start
 from plurigp.study.select import selection_frame, selection_tasks
 from plurigp.study.tasks import HIDDEN, held_out_rows, seed_of, training_rows
+from plurigp.threads import one_thread
 
 SEED = 0
 REST = "rest"  # one group of columns, whatever their kinds

@@ -10,8 +10,8 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
 
-from plurigp.compiling import one_thread
 from plurigp.study.mixture import Mixture, memberships
+from plurigp.threads import one_thread
 
 RIDGE = 1e-3  # added to the variances, in units of the prior's: no cluster is a point
 HALF_INITS = 3  # initialisations of a half map's mixture
