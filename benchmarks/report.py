@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from gap_sections import calibration, encoders, imputation, latency, pooling
 from study_sections import killed, planted, size, split, support
-from trust_sections import covariance_weight, interrupts, steady
+from trust_sections import calibration_cost, covariance_weight, interrupts, steady
 
 from plurigp.experiments.lines import line_chart
 
@@ -232,6 +232,7 @@ SECTIONS = {
     "pooling": ("Multiple imputation", pooling),
     "encoders": ("Encoders", encoders),
     "latency": ("Placing new rows", latency),
+    "calibration_cost": ("What calibration costs", calibration_cost),
     "steady": ("Fits that end", steady),
     "interrupts": ("Interrupts", interrupts),
     "covariance_weight": ("The weight of the covariance part of kl_u", covariance_weight),

@@ -69,3 +69,16 @@ def _worst(seeds, fewest=500):
             if n.sum() >= fewest and None not in share:
                 found.append(float(np.average(share, weights=n)) - level)
     return f"{100 * max(found, key=abs):+.1f}" if found else ""
+
+
+def calibration_cost(result):
+    lines = [
+        "Seconds of a default fit to its plateau, and of the calibration within it; programs compiled before.\n",
+        "| table | seed | epochs | fit | calibration | share |",
+        "|---|--:|--:|--:|--:|--:|",
+    ]
+    for name in (name for name in result if name != "versions"):
+        for seed, r in enumerate(result[name]):
+            times = f"{r['fit']:.1f} s | {r['calibration']:.2f} s | {r['share']:.1%}"
+            lines.append(f"| {name} | {seed} | {r['epochs']} | {times} |")
+    return lines
