@@ -12,7 +12,7 @@ from scipy.stats import norm
 import plurigp
 from plurigp import PluriGP
 from plurigp.data import Schema
-from plurigp.gp.sparse import features, moments
+from plurigp.gp.sparse import moments, project
 from plurigp.likelihoods.gaussian import noise_var
 from plurigp.predict import latent, standard_draws
 
@@ -27,7 +27,7 @@ def _moments(model: PluriGP, shown: pd.DataFrame, n_draws: int = 32) -> tuple[np
     means, variances = [], []
     with jax.enable_x64(True):
         noise = np.asarray(noise_var(trained.model.thetas[0]))
-        decode = jax.jit(lambda x: moments(trained.model.gp, trained.q, features(trained.model.gp, x)))
+        decode = jax.jit(lambda x: moments(trained.model.gp, trained.q, project(trained.model.gp, x)))
         for z in standard_draws(n_draws, q.mean.shape[1]):
             f_mean, f_var = decode(q.at(z[None, None])[0])
             means.append(coder.shift + coder.scale * np.asarray(f_mean).T)

@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 from common import save, saved
 
-from plurigp.schedule import WARM
+from plurigp.schedule import WARMUP_EPOCHS
 
 MIXED = {"gaussian": 10, "bernoulli": 10, "beta": 6, "poisson": 8, "categorical": 6}
 
@@ -55,7 +55,7 @@ def write_rows(path: Path, n_rows: int, chunk: int = 100_000) -> None:
 
 def settled(stamps: list[float]) -> float:
     """Seconds of an epoch once the warm-up is over."""
-    return float(np.median(np.diff(stamps)[WARM:]))
+    return float(np.median(np.diff(stamps)[WARMUP_EPOCHS:]))
 
 
 def fit_file(path: str, n_epochs: int) -> dict:

@@ -24,7 +24,7 @@ from plurigp.compiling import compiled_work
 from plurigp.data import Coder
 from plurigp.datasets import digits, load_support
 from plurigp.heldout import hide_cells
-from plurigp.likelihoods.blocks import arrange, make_layout, n_common, rules_of
+from plurigp.likelihoods.blocks import arrange, make_layout, n_shared, rules_of
 from plurigp.model import Settings, init_model
 from plurigp.predict import cell_log_density, make_predictor
 from plurigp.schedule import Plateau, Schedule, rates_of
@@ -70,7 +70,7 @@ class Race:
             self.layout,
             self.rules,
             sampling=sampling,
-            n_common=n_common(self.layout, self.data.seen) if natural and not sampling else 0,
+            n_shared=n_shared(self.layout, self.data.seen) if natural and not sampling else 0,
         )
         with compiled_work():
             model = init_model(self.seed, self.settings, self.schema, self.layout, self.data.values, self.data.seen)

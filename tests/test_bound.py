@@ -11,7 +11,7 @@ import optax
 import pytest
 from scipy import special, stats
 
-from plurigp.bound import Batch, Bound, BoundSpec, Nudge, _kept, _normals, bound, no_nudge
+from plurigp.bound import Batch, Bound, BoundSpec, Perturbation, _kept, _normals, bound, no_perturbation
 from plurigp.data import KINDS, Column, Schema, batches
 from plurigp.encoder import FreeRows
 from plurigp.gp.kernels import make_kernel
@@ -261,11 +261,11 @@ def test_equals_the_evidence_where_q_can_be_exact():
 
     @jax.jit
     def step(q):
-        def objective(nudge):
-            parts, trace = bound(FULL.spec, model, posterior_of(q), batch, jax.random.key(0), nudge)
+        def objective(perturbation):
+            parts, trace = bound(FULL.spec, model, posterior_of(q), batch, jax.random.key(0), perturbation)
             return parts.total, (parts, trace)
 
-        slopes, (parts, trace) = jax.grad(objective, has_aux=True)(no_nudge(FULL.spec, 3, np.dtype(float)))
+        slopes, (parts, trace) = jax.grad(objective, has_aux=True)(no_perturbation(FULL.spec, 3, np.dtype(float)))
         rows = Slopes(trace.A, trace.f_mean, *slopes)
         return natural_step(model.gp, q, rows, jnp.asarray(1.0), jnp.asarray(0.0)), parts
 
@@ -452,17 +452,17 @@ def test_nudges_give_the_slopes_by_the_moments():
     batch = batch._replace(weight=jnp.asarray(2.0))
 
     @jax.jit
-    def value(nudge):
-        return bound(LIGHT.spec, model, q, batch, jax.random.key(0), nudge)[0].total
+    def value(perturbation):
+        return bound(LIGHT.spec, model, q, batch, jax.random.key(0), perturbation)[0].total
 
-    zero = no_nudge(LIGHT.spec, 4, np.dtype(float))
+    zero = no_perturbation(LIGHT.spec, 4, np.dtype(float))
     assert zero.f_mean.shape == zero.f_var.shape == (LIGHT.P, 4)
     slopes = jax.jit(jax.grad(value))(zero)
     rng = np.random.default_rng(0)
     for part in range(2):
         direction = [jnp.zeros_like(zero.f_mean)] * 2
         direction[part] = jnp.asarray(rng.normal(size=zero.f_mean.shape))
-        up, down = (value(Nudge(*(sign * 1e-5 * d for d in direction))) for sign in (1, -1))
+        up, down = (value(Perturbation(*(sign * 1e-5 * d for d in direction))) for sign in (1, -1))
         assert float((slopes[part] * direction[part]).sum()) == pytest.approx(float(up - down) / 2e-5, rel=1e-4)
 
 

@@ -15,8 +15,8 @@ from plurigp.encoder import (
     independent,
     kl_x,
     make_network,
+    soft_clip,
     spread,
-    tamed,
 )
 
 E, D, Q, B = 5, 4, 2, 7  # the last column has two features
@@ -106,7 +106,7 @@ def test_factors_without_networks_are_the_posterior_of_factor_analysis(rng):
     encoder = make_factors(networks=0.0)
     features, seen, row_seen = make_rows(rng)
     q = encoder(features, seen, row_seen)
-    known = np.asarray(tamed((features.T - encoder.shift) / encoder.scale), float)
+    known = np.asarray(soft_clip((features.T - encoder.shift) / encoder.scale), float)
     L, noise = np.asarray(encoder.loadings, float), np.exp(-np.asarray(encoder.log_precision, float))
     for n in range(B):
         at = np.flatnonzero(seen[:, n])
@@ -145,7 +145,7 @@ def test_shift_and_scale_are_not_learned(rng):
 def test_one_product_is_the_linear_path_and_both_networks(rng):
     encoder = make_encoder(True)
     features, seen, row_seen = make_rows(rng)
-    known = np.where(seen.T, tamed((features.T - encoder.shift) / encoder.scale), 0)
+    known = np.where(seen.T, soft_clip((features.T - encoder.shift) / encoder.scale), 0)
     inputs = np.concatenate([known, row_seen.T], 1)
     by_net = [np.tanh(inputs @ net.w1 + net.b1) @ net.w2 + net.b2 for net in (encoder.net_mean, encoder.net_sd)]
     q = encoder(features, seen, row_seen)

@@ -20,7 +20,7 @@ from plurigp.encoder import independent, kl_x
 from plurigp.gp import sparse
 from plurigp.gp.linalg import JITTER
 from plurigp.likelihoods.base import expected_log_prob, predictive_log_prob, predictive_mean
-from plurigp.likelihoods.blocks import arrange, make_layout, n_common, rules_of
+from plurigp.likelihoods.blocks import arrange, make_layout, n_shared, rules_of
 from plurigp.likelihoods.gaussian import FLOOR
 from plurigp.likelihoods.registry import LIKELIHOODS
 from plurigp.likelihoods.rules import gauss_hermite
@@ -236,7 +236,7 @@ def test_an_epoch_is_its_steps_in_a_row(world):
     for _ in range(2):  # while cautious, every step has a factorisation of its own
         start, _, _ = run_epoch(world.spec, start, iter(batches), 1, 0, cautious)
     fused, n_steps, epoch = run_epoch(world.spec, start, iter(batches), 1, 0, rates(0.01, 0.3))
-    shared, bounds_shared = plain_epoch(world, start, batches, 1, training.REFRESH)
+    shared, bounds_shared = plain_epoch(world, start, batches, 1, training.REFRESH_EVERY)
     _, bounds_fresh = plain_epoch(world, start, batches, 1, 1)
     assert n_steps == len(batches) == 6
     assert float(epoch.bound.total) == pytest.approx(np.mean(bounds_shared), rel=1e-4)
@@ -259,16 +259,16 @@ def complete() -> World:
 def test_a_full_step_on_one_basis_is_a_full_step_each(complete, n_draws):
     """One batch of training, some of it padding, with step 1 and Adam at rest: the same q(v) and the same bound."""
     batch = complete.whole()._replace(real=np.arange(N) < 30, weight=np.asarray(1.2, np.float32))
-    shared_spec = replace(complete.spec, n_draws=n_draws, n_common=n_common(complete.layout, complete.seen))
-    assert shared_spec.n_common == 3
+    shared_spec = replace(complete.spec, n_draws=n_draws, n_shared=n_shared(complete.layout, complete.seen))
+    assert shared_spec.n_shared == 3
     ends, bounds = [], []
-    for spec in (shared_spec, replace(shared_spec, n_common=0)):
+    for spec in (shared_spec, replace(shared_spec, n_shared=0)):
         state = refresh(start_state(spec, complete.model(), "natural"), np.ones(()))
         for n in range(2):  # the first begins at the prior, the second where the first ended
             state, step = train_step(spec, state, batch, 0, n, rates(0.0, 1.0))
             state = refresh(state, np.ones(()))
             bounds.append(float(step.bound.total))
-        ends.append(sparse.each_its_own(state.now))
+        ends.append(sparse.expand_shared_basis(state.now))
     for ours, theirs in zip(*(jax.tree.leaves(end) for end in ends), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-4 * np.abs(theirs).max())
     assert bounds[:2] == pytest.approx(bounds[2:], rel=1e-5)
@@ -279,8 +279,8 @@ def test_a_full_step_on_one_basis_is_a_full_step_each(complete, n_draws):
 def test_training_on_one_basis_reaches_the_same_bound(complete):
     schedule = Schedule(max_epochs=80, batch_size=12, tol=0.0)
     reached = []
-    for n in (0, n_common(complete.layout, complete.seen)):
-        run = train(replace(complete.spec, n_common=n), complete.model(), complete.data(), schedule, 0)
+    for n in (0, n_shared(complete.layout, complete.seen)):
+        run = train(replace(complete.spec, n_shared=n), complete.model(), complete.data(), schedule, 0)
         assert run.q.common is None
         reached.append(complete.evaluate(run))
     assert reached[1] == pytest.approx(reached[0], rel=0.02)

@@ -15,7 +15,7 @@ from plurigp import predict
 from plurigp.data import Coder, Table, infer_schema
 from plurigp.encoder import LatentNormal, independent, kl_x
 from plurigp.gp.linalg import packed_eye
-from plurigp.gp.sparse import Natural, features, moments, posterior_of
+from plurigp.gp.sparse import Natural, moments, posterior_of, project
 from plurigp.likelihoods import blocks
 from plurigp.likelihoods.gaussian import FLOOR
 from plurigp.model import Settings, init_model
@@ -83,7 +83,7 @@ def _rows(table: Table, rows: slice | list[int]) -> Table:
 def _function_moments(predictor, x):
     """Mean and variance of every function at every x, [P B]."""
     with jax.enable_x64(True):
-        f_mean, f_var = moments(predictor.model.gp, predictor.q, features(predictor.model.gp, jnp.asarray(x)))
+        f_mean, f_var = moments(predictor.model.gp, predictor.q, project(predictor.model.gp, jnp.asarray(x)))
     return np.asarray(f_mean), np.asarray(f_var)
 
 
@@ -257,7 +257,7 @@ def _row_bounds(predictor: predict.Predictor, table: Table, q: LatentNormal) -> 
     @jax.jit
     def bounds(q: LatentNormal) -> jax.Array:
         def one_draw(z: jax.Array) -> jax.Array:
-            f = moments(gp, posterior, features(gp, q.at(z[None, None])[0]))
+            f = moments(gp, posterior, project(gp, q.at(z[None, None])[0]))
             cells = blocks.expected_log_probs(predictor.layout, thetas, values.T, seen.T, *f, predictor.rules)
             return jnp.concatenate(cells).sum(0)
 

@@ -3,7 +3,18 @@
 import numpy as np
 import pytest
 
-from plurigp.schedule import COOLED, COOLING, HASTE, USUAL, WARM, WINDOW, Plateau, Schedule, enough_epochs, rates_of
+from plurigp.schedule import (
+    COOLDOWN_SHARE,
+    DECAY_HALF_LIFE,
+    FINAL_RATE_FACTOR,
+    USUAL,
+    WARMUP_EPOCHS,
+    WINDOW,
+    Plateau,
+    Schedule,
+    enough_epochs,
+    rates_of,
+)
 
 
 def feed(plateau: Plateau, values) -> list[float]:
@@ -27,7 +38,7 @@ def test_a_flat_bound_cools_and_finishes():
     plateau = Plateau(Schedule(max_epochs=1000), n_cells=100)
     factors = feed(plateau, [5.0] * 1000)
     assert plateau.cooling_from == 3 * WINDOW  # not before three windows are full
-    cooling = max(WINDOW, round(COOLING / (1 - COOLING) * plateau.cooling_from))
+    cooling = max(WINDOW, round(COOLDOWN_SHARE / (1 - COOLDOWN_SHARE) * plateau.cooling_from))
     assert len(factors) == plateau.cooling_from + cooling
     assert factors[: plateau.cooling_from] == [1.0] * plateau.cooling_from
 
@@ -37,8 +48,8 @@ def test_the_factor_falls_steadily_to_its_end():
     factors = feed(plateau, range(0, 10**6, 1000))
     cooling = np.array(factors[80:])
     assert factors[:80] == [1.0] * 80
-    np.testing.assert_allclose(cooling[1:] / cooling[:-1], COOLED ** (1 / 20), rtol=1e-9)
-    assert plateau.factor == pytest.approx(COOLED)
+    np.testing.assert_allclose(cooling[1:] / cooling[:-1], FINAL_RATE_FACTOR ** (1 / 20), rtol=1e-9)
+    assert plateau.factor == pytest.approx(FINAL_RATE_FACTOR)
 
 
 def test_a_slow_climb_is_a_plateau_only_below_the_tolerance():
@@ -66,13 +77,18 @@ def test_a_falling_bound_is_a_plateau():
 
 def test_adam_warms_up_while_natural_steps_are_cautious():
     schedule = Schedule(learning_rate=0.02, natural_rate=0.4)
-    warming = [rates_of(schedule, n, 1.0, np.dtype("float32")) for n in range(2 * WARM)]
+    warming = [rates_of(schedule, n, 1.0, np.dtype("float32")) for n in range(2 * WARMUP_EPOCHS)]
     learning, natural, caution = (np.array([float(r[i]) for r in warming]) for i in range(3))
-    warm, haste = np.minimum(np.arange(2 * WARM) / WARM, 1), (1 + 0.5 ** (np.arange(2 * WARM) / HASTE)) / 2
+    warm, haste = (
+        np.minimum(np.arange(2 * WARMUP_EPOCHS) / WARMUP_EPOCHS, 1),
+        (1 + 0.5 ** (np.arange(2 * WARMUP_EPOCHS) / DECAY_HALF_LIFE)) / 2,
+    )
     np.testing.assert_allclose(learning, 0.02 * warm * haste, rtol=1e-6)
     np.testing.assert_allclose(natural, 0.4, rtol=1e-6)
     np.testing.assert_allclose(caution, 1 - warm, atol=1e-6)
-    assert float(rates_of(schedule, 20 * HASTE, 1.0, np.dtype("float32")).learning) == pytest.approx(0.01, rel=1e-5)
+    assert float(rates_of(schedule, 20 * DECAY_HALF_LIFE, 1.0, np.dtype("float32")).learning) == pytest.approx(
+        0.01, rel=1e-5
+    )
 
 
 def test_a_long_table_is_passed_over_less_often():

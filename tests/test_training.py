@@ -14,7 +14,7 @@ from plurigp.data import Coder, batches
 from plurigp.datasets import simulate
 from plurigp.gp.linalg import pack, unpack, unpack_doubled
 from plurigp.gp.sparse import Natural, posterior_of, posterior_of_root, with_full_kl
-from plurigp.likelihoods.blocks import arrange, make_layout, n_common, rules_of
+from plurigp.likelihoods.blocks import arrange, make_layout, n_shared, rules_of
 from plurigp.model import Settings, init_model
 from plurigp.schedule import WINDOW, Rates, Schedule
 from plurigp.training import (
@@ -82,7 +82,7 @@ class World:
 
     def sharing(self) -> BoundSpec:
         """The spec with the functions of complete gaussian columns on one basis."""
-        return replace(self.spec, n_common=n_common(self.layout, self.seen))
+        return replace(self.spec, n_shared=n_shared(self.layout, self.seen))
 
 
 @pytest.fixture(scope="module")
@@ -289,7 +289,7 @@ def test_shared_and_own_functions_train_side_by_side(world):
     schedule = Schedule(max_epochs=8, batch_size=BATCH)
     first, second = (train(spec, world.model(), world.data(), schedule, 3) for _ in range(2))
     assert as_bytes(first[:-1]) == as_bytes(second[:-1])
-    assert (spec.n_common, len(first.q.S)) == (2, world.layout.n_functions)
+    assert (spec.n_shared, len(first.q.S)) == (2, world.layout.n_functions)
     for leaf in jax.tree.leaves((first.model, first.q, first.epochs)):
         assert np.isfinite(leaf).all()
 

@@ -7,9 +7,9 @@ import numpy as np
 from plurigp.bound import BoundSpec
 from plurigp.compiling import compiled_work
 from plurigp.data import Table
-from plurigp.likelihoods.blocks import arrange, make_layout, n_common, rules_of
+from plurigp.likelihoods.blocks import arrange, make_layout, n_shared, rules_of
 from plurigp.model import Settings, init_model
-from plurigp.schedule import WARM, Schedule, rates_of
+from plurigp.schedule import WARMUP_EPOCHS, Schedule, rates_of
 from plurigp.training import Data, run_epoch, start_state
 
 
@@ -22,7 +22,7 @@ def make_epoch(
     """
     layout, rng, schedule = make_layout(table.schema), np.random.default_rng(0), Schedule()
     values, seen = arrange(layout, table)
-    spec = BoundSpec(layout, rules_of(layout, n_quadrature), n_common=n_common(layout, seen))
+    spec = BoundSpec(layout, rules_of(layout, n_quadrature), n_shared=n_shared(layout, seen))
     data = Data(values.astype("float32"), seen)
     with compiled_work():
         model = init_model(0, Settings(n_components, n_inducing), table.schema, layout, values, seen)
@@ -31,7 +31,7 @@ def make_epoch(
 
     def epoch() -> float:
         nonlocal state, n_steps
-        rates = rates_of(schedule, WARM, 1.0, "float32")
+        rates = rates_of(schedule, WARMUP_EPOCHS, 1.0, "float32")
         state, n_steps, parts = run_epoch(spec, state, data.epoch(batch_size, rng), 1, n_steps, rates)
         return float(parts.bound.total)
 

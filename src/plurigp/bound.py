@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float, Int, Key
 
 from plurigp.arrays import Array, Scalar
 from plurigp.encoder import kl_x, spread
-from plurigp.gp.sparse import Posterior, features, kl_u, moments
+from plurigp.gp.sparse import Posterior, kl_u, moments, project
 from plurigp.likelihoods.blocks import Layout, expected_log_probs
 from plurigp.likelihoods.rules import Rule
 from plurigp.model import Model, encode
@@ -27,7 +27,7 @@ class BoundSpec:
     n_draws: int = 1  # N_x
     sampling: bool = False  # E over f by draws instead of quadrature
     hiding: float = 0.0  # up to this share of a row's cells is hidden from the encoder, though not from the bound
-    n_common: int = 0  # functions, the last ones, whose q(v) share a basis in training
+    n_shared: int = 0  # functions, the last ones, whose q(v) share a basis in training
 
 
 class Batch(NamedTuple):
@@ -52,7 +52,7 @@ class Bound(NamedTuple):
         return sum(self.expected_log_prob) - self.kl_x - self.kl_u
 
 
-class Nudge(NamedTuple):
+class Perturbation(NamedTuple):
     """Zeros added to the moments of f, so that a gradient by them is ∂bound/∂f_mean and ∂bound/∂f_var."""
 
     f_mean: Float[Array, "P S"]
@@ -68,10 +68,10 @@ class Trace(NamedTuple):
     jitter: Scalar
 
 
-def no_nudge(spec: BoundSpec, n_rows: int, dtype: jnp.dtype) -> Nudge:
+def no_perturbation(spec: BoundSpec, n_rows: int, dtype: jnp.dtype) -> Perturbation:
     """Zeros for a batch of n_rows."""
     shape = (spec.layout.n_functions, spec.n_draws * n_rows)
-    return Nudge(jnp.zeros(shape, dtype), jnp.zeros(shape, dtype))
+    return Perturbation(jnp.zeros(shape, dtype), jnp.zeros(shape, dtype))
 
 
 def _kept(key: Key[Array, ""], hiding: float, shape: tuple[int, ...]) -> Bool[Array, "B D"]:
@@ -91,17 +91,22 @@ def _normals(key: Key[Array, ""], shape: tuple[int, ...], dtype: jnp.dtype) -> F
 
 
 def bound(
-    spec: BoundSpec, model: Model, q: Posterior, batch: Batch, key: Key[Array, ""], nudge: Nudge | None = None
+    spec: BoundSpec,
+    model: Model,
+    q: Posterior,
+    batch: Batch,
+    key: Key[Array, ""],
+    perturbation: Perturbation | None = None,
 ) -> tuple[Bound, Trace]:
     """(N/B) Σ_n [ Σ_d o_nd E log p(y_nd|f) − η KL(q(x_n)‖p) ] − Σ_p KL(q(v_p)‖p), E over x by reparameterised draws."""
     shown = batch.seen & _kept(key, spec.hiding, batch.seen.shape) if spec.hiding else batch.seen
     qx = encode(model, spec.layout, batch.values, shown, batch.rows)
     noise = _normals(key, (spec.n_draws, *qx.mean.shape), qx.mean.dtype)
     x = qx.at(noise).reshape(-1, qx.mean.shape[1])  # [S Q], S = n_draws · B
-    rows = features(model.gp, x)
+    rows = project(model.gp, x)
     f_mean, f_var = moments(model.gp, q, rows)
-    if nudge is not None:
-        f_mean, f_var = f_mean + nudge.f_mean, f_var + nudge.f_var
+    if perturbation is not None:
+        f_mean, f_var = f_mean + perturbation.f_mean, f_var + perturbation.f_var
     cells = expected_log_probs(
         spec.layout,
         model.thetas,

@@ -83,7 +83,7 @@ def make_network(
 REACH = 4.0
 
 
-def tamed(standard: Array) -> Array:
+def soft_clip(standard: Array) -> Array:
     """Standardised features bent towards ±REACH, so that one wild lab value does not throw a row out of the map."""
     root = np.sqrt if isinstance(standard, np.ndarray) else jnp.sqrt
     return standard / root(1 + (standard / REACH) ** 2)
@@ -163,7 +163,7 @@ def _read(
 ) -> tuple[Float[Array, "E B"], Float[Array, "_ B"]]:
     """Standardised features, zero at gaps; and which of the watched columns are there."""
     shift, scale = (jax.lax.stop_gradient(part)[:, None] for part in (encoder.shift, encoder.scale))
-    known = jnp.where(seen, tamed((features - shift) / scale), 0)
+    known = jnp.where(seen, soft_clip((features - shift) / scale), 0)
     return known, row_seen[np.asarray(encoder.watched, np.int32)].astype(known.dtype)
 
 

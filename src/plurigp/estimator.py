@@ -22,7 +22,7 @@ from plurigp.compiling import compiled_work
 from plurigp.data import Coder, Schema, Table, infer_schema, is_parquet, read_table, to_frame, to_rows
 from plurigp.gaps import Calibration, describe
 from plurigp.gp.sparse import Posterior, blank
-from plurigp.likelihoods.blocks import Layout, arrange_columns, make_layout, n_common, rules_of
+from plurigp.likelihoods.blocks import Layout, arrange_columns, make_layout, n_shared, rules_of
 from plurigp.likelihoods.registry import import_families, outside_modules
 from plurigp.likelihoods.rules import Rule
 from plurigp.model import Model, Settings, init_model
@@ -216,7 +216,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             kl_weight=float(self.kl_weight),
             sampling=sampling,
             hiding=float(self.hiding),
-            n_common=n_common(layout, data.seen) if self.optimizer == "natural" and not sampling else 0,
+            n_shared=n_shared(layout, data.seen) if self.optimizer == "natural" and not sampling else 0,
         )
         schedule = Schedule(
             max_epochs=int(self.max_epochs or enough_epochs(len(data.values), int(self.batch_size))),

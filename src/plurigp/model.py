@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int
 
 from plurigp.arrays import Array
 from plurigp.data import Schema
-from plurigp.encoder import Encoder, FactorEncoder, FreeRows, LatentNormal, make_network, tamed
+from plurigp.encoder import Encoder, FactorEncoder, FreeRows, LatentNormal, make_network, soft_clip
 from plurigp.gp.kernels import make_kernel
 from plurigp.gp.sparse import SparseGP
 from plurigp.likelihoods.blocks import Layout, Thetas, column_starts, encoder_features, seen_features
@@ -103,7 +103,7 @@ def _standard_rows(layout: Layout, values: np.ndarray, seen: np.ndarray) -> _Row
     shift = np.where(known, features, 0).sum(0) / n
     scale = np.sqrt(np.where(known, (features - shift) ** 2, 0).sum(0) / n)
     scale = np.where(scale > 1e-6, scale, 1.0)
-    return _Rows(shift, scale, np.where(known, tamed((features - shift) / scale), 0), known)
+    return _Rows(shift, scale, np.where(known, soft_clip((features - shift) / scale), 0), known)
 
 
 def _start_encoder(

@@ -18,7 +18,7 @@ from plurigp.data import Table
 from plurigp.data.table import without_bounds
 from plurigp.encoder import FreeRows, LatentNormal, independent, kl_x
 from plurigp.gp.linalg import unpack_doubled
-from plurigp.gp.sparse import Posterior, SparseGP, features, moments
+from plurigp.gp.sparse import Posterior, SparseGP, moments, project
 from plurigp.likelihoods import blocks
 from plurigp.likelihoods.blocks import Layout, Thetas
 from plurigp.likelihoods.gaussian import draw_noise
@@ -151,7 +151,7 @@ def _refine(p: Predictor, values: Float[Array, "B V"], seen: Bool[Array, "B D"],
         qx = refined(free)
 
         def one_draw(z: Array) -> Scalar:
-            f_mean, f_var = moments(p.model.gp, p.q, features(p.model.gp, qx.at(z[None, None])[0]))
+            f_mean, f_var = moments(p.model.gp, p.q, project(p.model.gp, qx.at(z[None, None])[0]))
             cells = blocks.expected_log_probs(p.layout, p.model.thetas, values.T, seen.T, f_mean, f_var, p.rules)
             return sum((block.sum() for block in cells), jnp.zeros(()))
 
@@ -193,7 +193,7 @@ def propose(qx: LatentNormal, noise: Float[Array, "S Q"]) -> Proposals:
 
 def _log_probs(p: Predictor, values: Array, seen: Array, x: Array) -> tuple[Float[Array, "B D"], tuple[Array, Array]]:
     """log p(y_d|x) of the cells in `seen`, zero elsewhere; and the moments of f behind them."""
-    f = moments(p.model.gp, p.q, features(p.model.gp, x))
+    f = moments(p.model.gp, p.q, project(p.model.gp, x))
     return blocks.predictive_log_probs(p.layout, p.model.thetas, values.T, seen.T, *f, p.rules).T, f
 
 
@@ -214,7 +214,7 @@ def _reconstructed(p: Predictor, values: Array, seen: Array, qx: LatentNormal, n
     """E over q(x) and q(f|x) of log p(y_d|f), zero at gaps."""
 
     def one_draw(z: Array) -> Array:
-        f = moments(p.model.gp, p.q, features(p.model.gp, qx.at(z[None, None])[0]))
+        f = moments(p.model.gp, p.q, project(p.model.gp, qx.at(z[None, None])[0]))
         return jnp.concatenate(blocks.expected_log_probs(p.layout, p.model.thetas, values.T, seen.T, *f, p.rules)).T
 
     return jax.lax.map(one_draw, noise).mean(0)
@@ -288,7 +288,7 @@ def _points(
 
 @jax.jit
 def _points_at(p: Predictor, values: Array, x: Float[Array, "B Q"]) -> Float[Array, "B D"]:
-    f = moments(p.model.gp, p.q, features(p.model.gp, x))
+    f = moments(p.model.gp, p.q, project(p.model.gp, x))
     return blocks.points(p.layout, blocks.predictive_means(p.layout, p.model.thetas, values.T, *f, p.rules)).T
 
 
@@ -394,13 +394,13 @@ def cell_log_density(predictor: Predictor, shown: Table, complete: Table, n_draw
 
 @jax.jit
 def _moments_at(p: Predictor, x: Float[Array, "B Q"]) -> tuple[Array, Array]:
-    return moments(p.model.gp, p.q, features(p.model.gp, x))
+    return moments(p.model.gp, p.q, project(p.model.gp, x))
 
 
 @jax.jit
-def _features_at(gp: SparseGP, x: Array) -> tuple[Array, Array]:
-    seen_by_Z = features(gp, x)
-    return seen_by_Z.A, seen_by_Z.rest
+def _project(gp: SparseGP, x: Array) -> tuple[Array, Array]:
+    projection = project(gp, x)
+    return projection.A, projection.rest
 
 
 class Noise(NamedTuple):
@@ -478,7 +478,7 @@ def _draw_decoders(
 def _functions_at(gp: SparseGP, decoder: DecoderDraw, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """f [B P] of rows that share a decoder, b + s (Aᵀv + √rest ε); zero for functions that it does not have."""
     own = decoder.functions
-    A, rest = (np.asarray(part) for part in _features_at(gp, x))
+    A, rest = (np.asarray(part) for part in _project(gp, x))
     noise = np.sqrt(rest)[:, None] * decoder.noise.spread[own] * rng.normal(size=(len(x), len(own)))
     f = np.zeros((len(x), len(gp.bias)))
     f[:, own] = np.asarray(gp.bias)[own] + np.exp(np.asarray(gp.log_scale)[own]) * ((decoder.v @ A).T + noise)
@@ -500,7 +500,7 @@ def compile_draws(predictor: Predictor, n_rows: int) -> Compilation:
     return Compilation(
         (_encode, (predictor, values, seen)),
         (_weighted_draws, (predictor, values, seen, qx, noise)),
-        (_features_at, (in_precision(predictor.model.gp, np.float64), x)),
+        (_project, (in_precision(predictor.model.gp, np.float64), x)),
     )
 
 

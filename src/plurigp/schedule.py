@@ -7,12 +7,12 @@ import numpy as np
 
 from plurigp.arrays import Scalar
 
-WARM = 5  # epochs over which Adam's rate rises from zero: q(v) settles first, so that the start is not thrown away
-HASTE = 100  # epochs in which Adam's rate covers half of its way down; it ends at half of where it began
+WARMUP_EPOCHS = 5  # in which Adam's rate rises from zero: q(v) settles first, so that the start is not thrown away
+DECAY_HALF_LIFE = 100  # epochs in which Adam's rate covers half of its way down; it ends at half of where it began
 WINDOW = 10  # epochs over which the bound is smoothed, at least, before a plateau is looked for
 WINDOW_SHARE = 0.25  # of all epochs so far, if that is more
-COOLING = 0.2  # share of the epochs spent letting both step sizes fall to COOLED of their value
-COOLED = 0.03
+COOLDOWN_SHARE = 0.2  # share of the epochs spent letting both step sizes fall to FINAL_RATE_FACTOR of their value
+FINAL_RATE_FACTOR = 0.03
 
 
 @dataclass(frozen=True)
@@ -60,10 +60,10 @@ class Rates(NamedTuple):
 
 
 def rates_of(schedule: Schedule, n_done: int, factor: float, dtype: Any) -> Rates:
-    """For the coming epoch. Adam warms up while natural steps are cautious; after WARM epochs it is at its fastest."""
-    warm, haste = min(n_done / WARM, 1.0), 0.5 + 0.5 ** (1 + n_done / HASTE)
+    """For the coming epoch. Adam warms up while natural steps are cautious; then its rate decays."""
+    warm, decay = min(n_done / WARMUP_EPOCHS, 1.0), 0.5 + 0.5 ** (1 + n_done / DECAY_HALF_LIFE)
     parts = (
-        schedule.learning_rate * factor * warm * haste,
+        schedule.learning_rate * factor * warm * decay,
         schedule.natural_rate * factor,
         1.0 - warm,
         schedule.kl_covariance_weight,
@@ -84,9 +84,9 @@ class Plateau:
     def add(self, total: float) -> None:
         self.totals.append(total)
         done, longest = len(self.totals), self.schedule.max_epochs
-        if self.cooling_from is None and (done >= (1 - COOLING) * longest or self._flat()):
+        if self.cooling_from is None and (done >= (1 - COOLDOWN_SHARE) * longest or self._flat()):
             self.cooling_from = done
-            self.cooling_until = min(longest, done + max(WINDOW, round(COOLING / (1 - COOLING) * done)))
+            self.cooling_until = min(longest, done + max(WINDOW, round(COOLDOWN_SHARE / (1 - COOLDOWN_SHARE) * done)))
 
     def _flat(self) -> bool:
         """Are even two standard errors more than the gain from one window to the next too little?
@@ -108,7 +108,7 @@ class Plateau:
         if self.cooling_from is None or self.cooling_until is None:
             return 1.0
         share = (len(self.totals) - self.cooling_from) / max(self.cooling_until - self.cooling_from, 1)
-        return float(COOLED**share)
+        return float(FINAL_RATE_FACTOR**share)
 
     @property
     def finished(self) -> bool:

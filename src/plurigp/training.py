@@ -12,38 +12,38 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Float, Int
 
 from plurigp.arrays import Array, Scalar
-from plurigp.bound import Batch, Bound, BoundSpec, Nudge, bound, no_nudge
+from plurigp.bound import Batch, Bound, BoundSpec, Perturbation, bound, no_perturbation
 from plurigp.compiling import Compilation
 from plurigp.data import batches
 from plurigp.gp.linalg import inverse_root, pack, unpack_doubled
 from plurigp.gp.sparse import (
-    Common,
     Natural,
     Posterior,
+    SharedBasis,
     Slopes,
-    common_prior,
-    common_step,
-    each_its_own,
-    follow,
+    append_shared_basis,
+    expand_shared_basis,
     kl_covariance,
     natural_step,
     posterior_of,
     posterior_of_root,
     prior,
-    with_common,
+    shared_basis_prior,
+    shared_basis_step,
+    update_mean_with_stale_covariance,
     with_full_kl,
 )
 from plurigp.model import Model
 from plurigp.schedule import Plateau, Rates, Schedule, rates_of
 
-STEEPEST = 50.0  # gradients per row are cut to this norm: one wild batch must not fill Adam's memory
-ADAM = optax.chain(optax.clip_by_global_norm(STEEPEST), optax.scale_by_adam())
-CALMEST = 1e-3  # how far step sizes are cut when epochs fail, before training gives up
+MAX_GRAD_NORM = 50.0  # gradients per row are cut to this norm: one wild batch must not fill Adam's memory
+ADAM = optax.chain(optax.clip_by_global_norm(MAX_GRAD_NORM), optax.scale_by_adam())
+MIN_STEP_FACTOR = 1e-3  # how far step sizes are cut when epochs fail, before training gives up
 FINAL_DRAWS = 4  # draws of x per row for the final bound, where the table has at most
 FINAL_ROWS = 5_000  # so many rows; a longer one needs fewer for the same precision
-REFRESH = 8  # so many steps share one factorisation of q(v)
+REFRESH_EVERY = 8  # so many steps share one factorisation of q(v)
 IN_FLIGHT = 32  # steps queued at once: an interrupt waits for those that are
-EAGER = 100  # the first steps, as long as they are cautious, have one each: Λ grows fast
+EAGER_STEPS = 100  # the first steps, as long as they are cautious, have one each: Λ grows fast
 
 
 class Root(NamedTuple):
@@ -58,7 +58,7 @@ class State(NamedTuple):
 
     model: Model
     q: Natural | Root
-    common: Common | None  # the functions that share a basis, if any
+    common: SharedBasis | None  # the functions that share a basis, if any
     now: Posterior | None  # q as mean, up to date, and covariance of the last refresh; Adam on everything needs none
     adam: Any
 
@@ -98,9 +98,9 @@ class Trained(NamedTuple):
 def start_state(spec: BoundSpec, model: Model, optimizer: str) -> State:
     """q(v) at its prior and fresh Adam moments."""
     dtype, n_inducing = model.gp.bias.dtype, len(model.gp.Z)
-    natural = prior(spec.layout.n_functions - spec.n_common, n_inducing, dtype)
+    natural = prior(spec.layout.n_functions - spec.n_shared, n_inducing, dtype)
     if optimizer == "natural":
-        common = common_prior(spec.n_common, n_inducing, dtype) if spec.n_common else None
+        common = shared_basis_prior(spec.n_shared, n_inducing, dtype) if spec.n_shared else None
         return State(model, natural, common, None, _no_moments(model))
     q = Root(natural.lam, np.zeros((*natural.lam.shape, n_inducing), dtype))
     return State(model, q, None, None, _no_moments((model, q)))
@@ -123,33 +123,32 @@ def _adam(tree: Any, gradient: Any, adam: Any, rate: Scalar, weight: Scalar) -> 
 
 
 def _natural_step(spec: BoundSpec, state: State, batch: Batch, key: Array, rates: Rates) -> tuple[State, Epoch]:
-    """One gradient of the bound by (model, nudge): the model's part feeds Adam, the nudge's part q(v)."""
+    """One gradient of the bound by (model, perturbation): the model's part feeds Adam, the perturbation's part q(v)."""
     now, natural = state.now, state.q
     assert now is not None
     assert isinstance(natural, Natural)
 
-    def objective(model: Model, nudge: Nudge) -> tuple[Scalar, tuple[Bound, Any]]:
-        parts, trace = bound(spec, model, now, batch, key, nudge)
+    def objective(model: Model, perturbation: Perturbation) -> tuple[Scalar, tuple[Bound, Any]]:
+        parts, trace = bound(spec, model, now, batch, key, perturbation)
         return parts.total, (parts, trace)
 
-    nudge = no_nudge(spec, len(batch.values), batch.values.dtype)
-    by_model, (parts, trace), slopes = _slopes(objective, state.model, nudge)
+    perturbation = no_perturbation(spec, len(batch.values), batch.values.dtype)
+    by_model, (parts, trace), slopes = _slopes(objective, state.model, perturbation)
     gp = state.model.gp
     natural = natural_step(gp, natural, slopes, rates.natural, rates.caution, rates.kl_covariance_weight)
     common = state.common
     if common is not None:
         weight = jnp.tile(batch.weight * batch.real / spec.n_draws, spec.n_draws).astype(slopes.A.dtype)
-        common = common_step(gp, common, slopes, weight, rates.natural)
+        common = shared_basis_step(gp, common, slopes, weight, rates.natural)
     per_row = 1 / (batch.weight * len(batch.values))
     model, adam = _adam(state.model, by_model, state.adam, rates.learning, per_row)
-    return State(model, natural, common, follow(gp, now, slopes, rates.natural), adam), Epoch(
-        parts, trace.spread, trace.jitter
-    )
+    moved = update_mean_with_stale_covariance(gp, now, slopes, rates.natural)
+    return State(model, natural, common, moved, adam), Epoch(parts, trace.spread, trace.jitter)
 
 
-def _slopes(objective: Any, model: Model, nudge: Nudge) -> tuple[Model, tuple[Bound, Any], Slopes]:
-    (by_model, by_nudge), (parts, trace) = jax.grad(objective, argnums=(0, 1), has_aux=True)(model, nudge)
-    return by_model, (parts, trace), Slopes(trace.A, trace.f_mean, *by_nudge)
+def _slopes(objective: Any, model: Model, perturbation: Perturbation) -> tuple[Model, tuple[Bound, Any], Slopes]:
+    (by_model, by_perturbation), (parts, trace) = jax.grad(objective, argnums=(0, 1), has_aux=True)(model, perturbation)
+    return by_model, (parts, trace), Slopes(trace.A, trace.f_mean, *by_perturbation)
 
 
 def _adam_step(spec: BoundSpec, state: State, batch: Batch, key: Array, rates: Rates) -> tuple[State, Epoch]:
@@ -191,10 +190,12 @@ def _key(seed: Int[Array, ""], step: Int[Array, ""]) -> Array:
 
 @jax.jit
 def _refreshed(
-    q: Natural, common: Common | None, log_scale: Float[Array, " P"], kl_covariance_weight: Scalar
+    q: Natural, common: SharedBasis | None, log_scale: Float[Array, " P"], kl_covariance_weight: Scalar
 ) -> Posterior:
     own = posterior_of(q)
-    return own if common is None else with_common(own, common, jnp.exp(log_scale[len(q.lam) :]), kl_covariance_weight)
+    if common is None:
+        return own
+    return append_shared_basis(own, common, jnp.exp(log_scale[len(q.lam) :]), kl_covariance_weight)
 
 
 def refresh(state: State, kl_covariance_weight: Scalar) -> State:
@@ -235,7 +236,7 @@ def posterior(state: State) -> Posterior:
     if isinstance(state.q, Root):
         return posterior_of_root(*state.q)
     assert state.now is not None
-    return each_its_own(state.now)
+    return expand_shared_basis(state.now)
 
 
 def compile_training(spec: BoundSpec, state: State, batch: Batch, rates: Rates) -> None:
@@ -260,7 +261,7 @@ def run_epoch(
     steps = []
     for n, batch in enumerate(epoch):
         at = first_step + n
-        if state.now is None or at % REFRESH == 0 or (at < EAGER and rates.caution > 0):
+        if state.now is None or at % REFRESH_EVERY == 0 or (at < EAGER_STEPS and rates.caution > 0):
             state = refresh(state, rates.kl_covariance_weight)
         state, step = train_step(spec, state, batch, seed, at, rates)
         steps.append(step)
@@ -294,7 +295,7 @@ def train(
         after, next_step, epoch = run_epoch(spec, state, data.epoch(schedule.batch_size, rng), seed, n_steps, rates)
         if not np.isfinite(epoch.bound.total):  # forget this epoch and go on more calmly
             calm *= 0.3
-            if calm < CALMEST:
+            if calm < MIN_STEP_FACTOR:
                 raise FloatingPointError(
                     f"the bound is not finite in epoch {len(epochs) + 1} (jitter {float(epoch.jitter):.1e}), "
                     "however small the steps; try dtype='float64', or check the columns for extreme values"

@@ -9,33 +9,33 @@ import pytest
 from plurigp.gp import kernels, sparse
 from plurigp.gp.kernels import make_kernel
 from plurigp.gp.linalg import JITTER, pack, pack_doubled, unpack
-from plurigp.gp.sparse import Common, Natural, Posterior, Slopes, SparseGP, common_prior, prior
+from plurigp.gp.sparse import Natural, Posterior, SharedBasis, Slopes, SparseGP, prior, shared_basis_prior
 
 # Compiled whole: op by op, each test would compile dozens of small programs.
 (
-    features,
+    project,
     moments,
     kl_u,
     natural_step,
     posterior_of,
     posterior_of_root,
-    common_step,
-    with_common,
-    each_its_own,
-    follow,
+    shared_basis_step,
+    append_shared_basis,
+    expand_shared_basis,
+    update_mean_with_stale_covariance,
 ) = (
     jax.jit(function)
     for function in (
-        sparse.features,
+        sparse.project,
         sparse.moments,
         sparse.kl_u,
         sparse.natural_step,
         sparse.posterior_of,
         sparse.posterior_of_root,
-        sparse.common_step,
-        sparse.with_common,
-        sparse.each_its_own,
-        sparse.follow,
+        sparse.shared_basis_step,
+        sparse.append_shared_basis,
+        sparse.expand_shared_basis,
+        sparse.update_mean_with_stale_covariance,
     )
 )
 diagonal, gram = jax.jit(kernels.diagonal), jax.jit(kernels.gram)
@@ -77,7 +77,7 @@ def inducing_covariance(gp: SparseGP) -> np.ndarray:
 def test_moments_are_the_unwhitened_conditional(kernel, rng):
     """q(u) = N(s Lz m, s² Lz S Lzᵀ): mean Kxz Kzz⁻¹ μ, variance kxx − Kxz Kzz⁻¹ (Kzz − Σ) Kzz⁻¹ Kzx."""
     gp, natural, x = make_gp(rng, kernel), random_natural(rng), jnp.asarray(rng.normal(size=(B, Q)))
-    f_mean, f_var = moments(gp, posterior_of(natural), features(gp, x))
+    f_mean, f_var = moments(gp, posterior_of(natural), project(gp, x))
     m, S = dense(natural)
     Kzz, Kxz = inducing_covariance(gp), np.asarray(gram(gp.kernel, x, gp.Z))
     Lz, kxx = np.linalg.cholesky(Kzz), np.asarray(diagonal(gp.kernel, x))
@@ -92,7 +92,7 @@ def test_moments_are_the_unwhitened_conditional(kernel, rng):
 
 def test_at_the_prior_the_moments_are_the_priors(rng):
     gp, x = make_gp(rng), jnp.asarray(3 * rng.normal(size=(B, Q)))
-    f_mean, f_var = moments(gp, posterior_of(prior(P, M, FLOAT64)), features(gp, x))
+    f_mean, f_var = moments(gp, posterior_of(prior(P, M, FLOAT64)), project(gp, x))
     np.testing.assert_allclose(f_mean, np.broadcast_to(gp.bias[:, None], (P, B)), atol=1e-12)
     np.testing.assert_allclose(f_var, np.broadcast_to(np.exp(2 * gp.log_scale)[:, None], (P, B)), rtol=1e-9)
 
@@ -100,8 +100,8 @@ def test_at_the_prior_the_moments_are_the_priors(rng):
 def test_moments_in_float32_are_those_in_float64(rng):
     gp, natural, x = make_gp(rng), random_natural(rng), jnp.asarray(rng.normal(size=(B, Q)))
     narrow = lambda tree: jax.tree.map(lambda leaf: leaf.astype(jnp.float32), tree)  # noqa: E731
-    wide = moments(gp, posterior_of(natural), features(gp, x))
-    ours = moments(narrow(gp), posterior_of(narrow(natural)), features(narrow(gp), narrow(x)))
+    wide = moments(gp, posterior_of(natural), project(gp, x))
+    ours = moments(narrow(gp), posterior_of(narrow(natural)), project(narrow(gp), narrow(x)))
     for a, b in zip(ours, wide, strict=True):
         assert a.dtype == jnp.float32
         np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-5)
@@ -181,7 +181,7 @@ def test_one_full_step_is_exact_sparse_regression(start, rng):
     gp, x, noise_var = make_gp(rng), jnp.asarray(rng.normal(size=(20, Q))), 0.3
     y = rng.normal(size=(P, 20))
     q = prior(P, M, FLOAT64) if start == "prior" else random_natural(rng)
-    rows = features(gp, x)
+    rows = project(gp, x)
     f_mean, f_var = moments(gp, posterior_of(q), rows)
     stepped = natural_step(gp, q, Slopes(rows.A, f_mean, *gaussian_slopes(y, f_mean, f_var, noise_var)), *EXACT)
     m, S = dense(stepped)
@@ -197,7 +197,7 @@ def test_one_full_step_is_exact_sparse_regression(start, rng):
 def test_a_cold_q_has_the_mean_of_the_full_one_and_its_covariance_can_be_restored(weight, rng):
     """Steps with τ < 1 end at the optimum's own m, with Λ − I in its 1/τ-fold; `with_full_kl` undoes that."""
     gp, x, noise_var = make_gp(rng), jnp.asarray(rng.normal(size=(20, Q))), 0.3
-    y, rows, q = rng.normal(size=(P, 20)), features(gp, x), prior(P, M, FLOAT64)
+    y, rows, q = rng.normal(size=(P, 20)), project(gp, x), prior(P, M, FLOAT64)
 
     def slopes(q: Natural) -> Slopes:
         f_mean, f_var = moments(gp, posterior_of(q), rows)
@@ -217,11 +217,11 @@ def test_with_an_inducing_point_at_every_row_it_is_gp_regression(rng):
     """Mean and variance at new positions are those of the exact GP posterior."""
     gp = make_gp(rng, n_inducing=12, lengthscale=0.7)
     x, noise_var, y = gp.Z, 0.2, rng.normal(size=(P, 12))
-    q, rows = prior(P, 12, FLOAT64), features(gp, x)
+    q, rows = prior(P, 12, FLOAT64), project(gp, x)
     f_mean, f_var = moments(gp, posterior_of(q), rows)
     q = natural_step(gp, q, Slopes(rows.A, f_mean, *gaussian_slopes(y, f_mean, f_var, noise_var)), *EXACT)
     new = jnp.asarray(rng.normal(size=(5, Q)))
-    ours = moments(gp, posterior_of(q), features(gp, new))
+    ours = moments(gp, posterior_of(q), project(gp, new))
     Kxx, Knx = np.asarray(gram(gp.kernel, x, x)), np.asarray(gram(gp.kernel, new, x))
     for p in range(P):
         s2 = float(np.exp(2 * gp.log_scale[p]))
@@ -263,7 +263,7 @@ def test_the_fixed_point_has_no_slope_left(family, rng):
         "poisson": lambda f: y * f - jnp.exp(f),
         "bernoulli": lambda f: y * f - jnp.logaddexp(0, f),
     }[family]
-    rows, q = features(gp, x), prior(P, M, FLOAT64)
+    rows, q = project(gp, x), prior(P, M, FLOAT64)
     t, w = np.polynomial.hermite_e.hermegauss(40)
 
     def cells(f_mean, f_var):
@@ -313,7 +313,7 @@ def test_caution_limits_what_one_cell_can_ask_for(rng):
     gp = make_gp(rng)
     gp = eqx.tree_at(lambda g: g.log_scale, gp, jnp.zeros(P))
     q, x = prior(P, M, FLOAT64), jnp.asarray(rng.normal(size=(1, Q)))
-    rows = features(gp, x)
+    rows = project(gp, x)
     f_mean, _ = moments(gp, posterior_of(q), rows)
     slopes = Slopes(rows.A, f_mean, jnp.array([[1e3], [-1e5], [2.0]]), jnp.full((P, 1), -1e-3))
     moved = {}
@@ -326,7 +326,7 @@ def test_caution_limits_what_one_cell_can_ask_for(rng):
 
 
 def test_the_prior_as_mean_and_covariance():
-    q = each_its_own(posterior_of(prior(P, M, FLOAT64)))
+    q = expand_shared_basis(posterior_of(prior(P, M, FLOAT64)))
     eye = pack_doubled(jnp.broadcast_to(jnp.eye(M), (P, M, M)))
     expected = Posterior(jnp.zeros((P, M)), eye, jnp.full(P, float(M)), jnp.zeros(P))
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9), q, expected)
@@ -368,7 +368,7 @@ class Regression:
         self.n_own, self.weight, self.noise_var = n_own, weight, NOISE_VAR
         self.gp = make_gp(rng)
         self.x, self.y = jnp.asarray(rng.normal(size=(20, Q))), jnp.asarray(rng.normal(size=(P, 20)))
-        self.rows = features(self.gp, self.x)
+        self.rows = project(self.gp, self.x)
         self.own = jax.tree.map(lambda part: part[:n_own], random_natural(rng))
 
     @property
@@ -381,15 +381,15 @@ class Regression:
         by_mean, by_var = gaussian_slopes(self.y, f_mean, f_var, self.noise_var[:, None])
         return Slopes(self.rows.A, f_mean, by_mean * self.weight, by_var * self.weight)
 
-    def posterior(self, common: Common) -> Posterior:
-        return with_common(posterior_of(self.own), common, self.scale)
+    def posterior(self, common: SharedBasis) -> Posterior:
+        return append_shared_basis(posterior_of(self.own), common, self.scale)
 
-    def step(self, common: Common, rho: float = 1.0) -> Common:
-        return common_step(self.gp, common, self.slopes(self.posterior(common)), self.weight, jnp.asarray(rho))
+    def step(self, common: SharedBasis, rho: float = 1.0) -> SharedBasis:
+        return shared_basis_step(self.gp, common, self.slopes(self.posterior(common)), self.weight, jnp.asarray(rho))
 
 
-def start(n: int) -> Common:
-    return jax.tree.map(jnp.asarray, common_prior(n, M, FLOAT64))
+def start(n: int) -> SharedBasis:
+    return jax.tree.map(jnp.asarray, shared_basis_prior(n, M, FLOAT64))
 
 
 def close(ours: object, theirs: object, within: float) -> None:
@@ -400,14 +400,18 @@ def close(ours: object, theirs: object, within: float) -> None:
 @pytest.mark.parametrize("n_own", [0, 1])
 def test_before_any_step_the_shared_functions_are_at_the_prior(n_own, rng):
     case = Regression(rng, n_own)
-    q = each_its_own(case.posterior(start(P - n_own)))
-    close(jax.tree.map(lambda part: part[n_own:], q), each_its_own(posterior_of(prior(P - n_own, M, FLOAT64))), 1e-12)
+    q = expand_shared_basis(case.posterior(start(P - n_own)))
+    close(
+        jax.tree.map(lambda part: part[n_own:], q),
+        expand_shared_basis(posterior_of(prior(P - n_own, M, FLOAT64))),
+        1e-12,
+    )
 
 
 @pytest.mark.parametrize("n_own", [0, 1])
 def test_one_full_shared_step_is_exact_sparse_regression(n_own, rng):
     case = Regression(rng, n_own)
-    q = each_its_own(case.posterior(case.step(start(P - n_own))))
+    q = expand_shared_basis(case.posterior(case.step(start(P - n_own))))
     S = np.asarray(unpack(q.S, M))
     S = np.where(np.eye(M, dtype=bool), S, S / 2)  # packed with what lies off the diagonal doubled
     Lz = np.linalg.cholesky(inducing_covariance(case.gp))
@@ -425,9 +429,9 @@ def test_a_full_shared_step_is_everyones_own_step(n_own, rng):
     separate = natural_step(case.gp, at_prior, case.slopes(posterior_of(at_prior)), *EXACT)
     case.own = Natural(*(part[:n_own] for part in separate))
     q, theirs = case.posterior(case.step(start(P - n_own))), posterior_of(separate)
-    close(each_its_own(q), each_its_own(theirs), 1e-6)
+    close(expand_shared_basis(q), expand_shared_basis(theirs), 1e-6)
     close(kl_u(q), kl_u(theirs), 1e-6)
-    new = features(case.gp, jnp.asarray(rng.normal(size=(B, Q))))
+    new = project(case.gp, jnp.asarray(rng.normal(size=(B, Q))))
     close(moments(case.gp, q, new), moments(case.gp, theirs, new), 1e-6)
 
 
@@ -436,8 +440,8 @@ def test_shared_functions_are_cold_as_everyones_own(rng):
     case, at_prior = Regression(rng, 0), prior(P, M, FLOAT64)
     slopes = case.slopes(posterior_of(at_prior))
     narrow, wide = (posterior_of(natural_step(case.gp, at_prior, slopes, *EXACT, tau)) for tau in (0.3, 1.0))
-    ours = with_common(posterior_of(case.own), case.step(start(P)), case.scale, 0.3)
-    close(each_its_own(ours), each_its_own(narrow._replace(m=wide.m)), 1e-6)
+    ours = append_shared_basis(posterior_of(case.own), case.step(start(P)), case.scale, 0.3)
+    close(expand_shared_basis(ours), expand_shared_basis(narrow._replace(m=wide.m)), 1e-6)
 
 
 def test_shared_steps_forget_where_they_began(rng):
@@ -471,7 +475,7 @@ def test_rows_without_weight_have_no_influence_on_shared_functions(rng):
     case = Regression(rng, 1, np.where(np.arange(20) < 17, WEIGHT, 0))
     common = case.step(start(2))
     case.y = case.y.at[:, -3:].set(1e3)
-    case.rows = features(case.gp, case.x.at[-3:].set(0.1))
+    case.rows = project(case.gp, case.x.at[-3:].set(0.1))
     close(case.step(start(2)), common, 1e-12)
     case.weight = WEIGHT
     assert np.abs(case.step(start(2)).targets - common.targets).max() > 1  # the test can fail
@@ -481,13 +485,13 @@ def test_rows_without_weight_have_no_influence_on_shared_functions(rng):
 def test_writing_out_every_function_changes_nothing(n_own, rng):
     case = Regression(rng, n_own)
     q = case.posterior(case.step(start(P - n_own), 0.7))
-    written = each_its_own(q)
+    written = expand_shared_basis(q)
     assert (q.S.shape[0], written.S.shape[0]) == (n_own, P)
     assert written.common is None
-    new = features(case.gp, jnp.asarray(rng.normal(size=(B, Q))))
+    new = project(case.gp, jnp.asarray(rng.normal(size=(B, Q))))
     close(moments(case.gp, written, new), moments(case.gp, q, new), 1e-9)
     assert float(kl_u(written)) == float(kl_u(q))
-    close(each_its_own(written), written, 0)
+    close(expand_shared_basis(written), written, 0)
 
 
 def test_shared_functions_in_float32_are_those_in_float64(rng):
@@ -495,8 +499,10 @@ def test_shared_functions_in_float32_are_those_in_float64(rng):
     case = Regression(rng, 1, np.full(20, 1e3))
     common, own = case.step(start(2)), posterior_of(case.own)
     narrow = lambda tree: jax.tree.map(lambda leaf: leaf.astype(jnp.float32), tree)  # noqa: E731
-    wide, ours = case.posterior(common), with_common(narrow(own), narrow(common), narrow(case.scale))
-    for a, b in zip(jax.tree.leaves(each_its_own(ours)), jax.tree.leaves(each_its_own(wide)), strict=True):
+    wide, ours = case.posterior(common), append_shared_basis(narrow(own), narrow(common), narrow(case.scale))
+    for a, b in zip(
+        jax.tree.leaves(expand_shared_basis(ours)), jax.tree.leaves(expand_shared_basis(wide)), strict=True
+    ):
         assert a.dtype == jnp.float32
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5 * np.abs(b).max())
 
@@ -509,7 +515,7 @@ def test_the_mean_follows_as_the_natural_step_would_move_it(rho, rng):
     f_mean = gp.bias[:, None] + jnp.exp(gp.log_scale)[:, None] * (before.m @ A)
     slopes = Slopes(A, f_mean, jnp.asarray(rng.normal(size=(P, B))), -jnp.asarray(rng.uniform(size=(P, B))))
     after = posterior_of(natural_step(gp, q, slopes, jnp.asarray(rho), NO_CAUTION))
-    ours = follow(gp, before._replace(whole=after.whole), slopes, jnp.asarray(rho))
+    ours = update_mean_with_stale_covariance(gp, before._replace(whole=after.whole), slopes, jnp.asarray(rho))
     close(ours.m, after.m, 1e-10)
     close(ours._replace(m=before.m, whole=before.whole), before, 0)  # nothing else moves
 
@@ -524,7 +530,7 @@ def test_following_with_an_old_covariance_ends_at_the_same_mean(n_own, rng):
     exact = posterior_of(own) if common is None else case.posterior(common)
     q = exact._replace(m=jnp.asarray(rng.normal(size=(P, M))), whole=0.6 * exact.whole)
     for _ in range(60):
-        q = follow(case.gp, q, case.slopes(q), jnp.asarray(0.5))
+        q = update_mean_with_stale_covariance(case.gp, q, case.slopes(q), jnp.asarray(0.5))
     close(q.m, exact.m, 1e-6)
 
 
@@ -537,7 +543,7 @@ def test_following_never_climbs_over_the_top(rng):
     q = posterior_of(prior(P, M, FLOAT64))
     far = [np.abs(q.m - exact.m).max()]
     for _ in range(30):
-        q = follow(case.gp, q, case.slopes(q), jnp.asarray(1.0))
+        q = update_mean_with_stale_covariance(case.gp, q, case.slopes(q), jnp.asarray(1.0))
         far.append(np.abs(q.m - exact.m).max())
     assert far[-1] < far[0]
     assert max(far) < 2 * far[0]
@@ -545,7 +551,7 @@ def test_following_never_climbs_over_the_top(rng):
 
 def test_the_variance_left_by_the_inducing_points_is_never_negative(rng):
     gp = make_gp(rng)
-    rows = features(gp, jnp.concatenate([gp.Z, 100 + gp.Z]))
+    rows = project(gp, jnp.concatenate([gp.Z, 100 + gp.Z]))
     assert (np.asarray(rows.rest) >= 0).all()
     np.testing.assert_allclose(rows.rest[:M], 0, atol=2 * M * JITTER)  # at Z nothing is left
     np.testing.assert_allclose(rows.rest[M:], 1, atol=1e-9)  # far away everything
@@ -554,7 +560,7 @@ def test_the_variance_left_by_the_inducing_points_is_never_negative(rng):
 
 def test_equal_inducing_points_cost_jitter_and_no_more(rng):
     gp = eqx.tree_at(lambda g: g.Z, make_gp(rng), jnp.zeros((M, Q)))
-    rows = features(gp, jnp.asarray(rng.normal(size=(B, Q))))
+    rows = project(gp, jnp.asarray(rng.normal(size=(B, Q))))
     for leaf in rows:
         assert np.isfinite(leaf).all()
 

@@ -17,7 +17,7 @@ from plurigp.compiling import compiled_work
 from plurigp.encoder import LatentNormal
 from plurigp.estimator import PluriGP
 from plurigp.experiments.families import Mass, Noise, tied
-from plurigp.gp.sparse import features, moments
+from plurigp.gp.sparse import moments, project
 from plurigp.likelihoods import blocks
 from plurigp.likelihoods.blocks import Block, Layout, rules_of
 from plurigp.likelihoods.rules import gauss_hermite
@@ -93,7 +93,7 @@ def _whole_rows(
     proposals = propose(qx, noise)
 
     def one_draw(x: Array) -> tuple[Array, Array, Array]:
-        f = moments(p.model.gp, p.q, features(p.model.gp, x))
+        f = moments(p.model.gp, p.q, project(p.model.gp, x))
         expected = blocks.expected_log_probs(p.layout, p.model.thetas, values.T, seen.T, *f, p.rules)
         cells = blocks.predictive_log_probs(p.layout, p.model.thetas, values.T, seen.T, *f, p.rules).T
         return jnp.concatenate(expected).T, cells.sum(1), jnp.where(chosen, cells, 0).sum(1)
@@ -114,7 +114,7 @@ def _hidden_cells(
     proposals = propose(qx, noise)
 
     def one_draw(x: Array) -> tuple[Array, Array]:
-        f = moments(p.model.gp, p.q, features(p.model.gp, x))
+        f = moments(p.model.gp, p.q, project(p.model.gp, x))
         own = blocks.predictive_log_probs(p.layout, p.model.thetas, truth.T, seen.T, *f, p.rules)
         cells = blocks.predictive_log_probs(judge.layout, judge.model.thetas, truth.T, known.T, *f, judge.rules)
         return own.sum(0), cells.T

@@ -39,7 +39,7 @@ def whitening(K: Float[Array, "M M"]) -> Whitening:
     return Whitening(jax.lax.linalg.triangular_solve(L, eye, left_side=True, lower=True), jitter)
 
 
-class Features(NamedTuple):
+class Projection(NamedTuple):
     """Rows seen by the inducing points: A = W k(Z, x), the variance they leave, k(x, x) − Σ_m A², and the jitter."""
 
     A: Float[Array, "M B"]
@@ -48,7 +48,7 @@ class Features(NamedTuple):
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(3,))
-def whitened(K: Float[Array, "M M"], across: Float[Array, "M B"], own: Float[Array, " B"], dtype: Any) -> Features:
+def whitened(K: Float[Array, "M M"], across: Float[Array, "M B"], own: Float[Array, " B"], dtype: Any) -> Projection:
     """From k(Z, Z), k(Z, x) and k(x, x) in their own precision; what comes back, and slopes on the way, in `dtype`."""
     return _whitened_forward(K, across, own, dtype)[0]
 
@@ -61,11 +61,11 @@ class _Kept(NamedTuple):
 
 def _whitened_forward(
     K: Float[Array, "M M"], across: Float[Array, "M B"], own: Float[Array, " B"], dtype: Any
-) -> tuple[Features, _Kept]:
+) -> tuple[Projection, _Kept]:
     found = whitening(K)
     A = found.W @ across
     rest = jnp.maximum(own - (A**2).sum(0), 0)
-    features = Features(*(part.astype(dtype) for part in (A, rest, found.jitter)))
+    features = Projection(*(part.astype(dtype) for part in (A, rest, found.jitter)))
     return features, _Kept(found, features.A, features.rest)
 
 
@@ -74,7 +74,7 @@ def _lower_and_half(m: int, dtype: Any) -> np.ndarray:
     return (np.tril(np.ones((m, m))) - np.eye(m) / 2).astype(dtype)
 
 
-def _whitened_backward(dtype: Any, kept: _Kept, slopes: Features) -> tuple[Any, Any, Any]:
+def _whitened_backward(dtype: Any, kept: _Kept, slopes: Projection) -> tuple[Any, Any, Any]:
     """From dW = −Φ(W dK Wᵀ) W: products alone, where Cholesky's own slope is a chain of triangular solves. What W meets
     on its left, slope · Aᵀ, is a plain sum over rows that `dtype` can hold. The jitter counts as a constant share of
     the mean diagonal."""

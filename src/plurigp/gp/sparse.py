@@ -9,7 +9,7 @@ from jaxtyping import Float
 
 from plurigp.arrays import Array, Scalar
 from plurigp.gp.kernels import Kernel, diagonal, gram
-from plurigp.gp.linalg import Features, inverse_root, pack_doubled, pack_outer, packed_eye, unpack, whitened
+from plurigp.gp.linalg import Projection, inverse_root, pack_doubled, pack_outer, packed_eye, unpack, whitened
 
 
 class SparseGP(eqx.Module):
@@ -28,7 +28,7 @@ class Natural(NamedTuple):
     Lam: Float[Array, "P T"]
 
 
-class Common(NamedTuple):
+class SharedBasis(NamedTuple):
     """Functions whose curvature β_p is the same in every row (Gaussian columns without gaps): all Λ_p = I + s²β_p G.
 
     Kept are running averages over batches of G = Σ_n A_n A_nᵀ and Σ_n (y_np − b_p) A_n, and the last β.
@@ -39,7 +39,7 @@ class Common(NamedTuple):
     beta: Float[Array, " C"]
 
 
-class CommonPosterior(NamedTuple):
+class SharedBasisPosterior(NamedTuple):
     """S_p = U diag(shrink_p) Uᵀ: one basis for all of them."""
 
     U: Float[Array, "M M"]
@@ -56,7 +56,7 @@ class Posterior(NamedTuple):
     S: Float[Array, "O T"]
     trace: Float[Array, " P"]
     logdet: Float[Array, " P"]
-    common: CommonPosterior | None = None
+    common: SharedBasisPosterior | None = None
     whole: Float[Array, "O M M"] | None = None  # S again, as it is; in training only
 
 
@@ -73,9 +73,9 @@ def blank(n_functions: int, n_inducing: int, dtype: Any) -> Posterior:
     return Posterior(np.zeros((n_functions, n_inducing), dtype), packed, per_function, per_function)
 
 
-def common_prior(n_functions: int, n_inducing: int, dtype: Any) -> Common:
+def shared_basis_prior(n_functions: int, n_inducing: int, dtype: Any) -> SharedBasis:
     """No rows seen yet."""
-    return Common(
+    return SharedBasis(
         np.zeros((n_inducing, n_inducing), dtype),
         np.zeros((n_functions, n_inducing), dtype),
         np.ones(n_functions, dtype),
@@ -91,8 +91,8 @@ def posterior_of(natural: Natural) -> Posterior:
     return Posterior(m, pack_doubled(S), (R**2).sum((1, 2)), (-logdet).astype(dtype), whole=S)
 
 
-def with_common(
-    own: Posterior, common: Common, scale: Float[Array, " C"], kl_covariance_weight: Scalar | float = 1.0
+def append_shared_basis(
+    own: Posterior, common: SharedBasis, scale: Float[Array, " C"], kl_covariance_weight: Scalar | float = 1.0
 ) -> Posterior:
     """Append the functions that share a basis, by one eigendecomposition: S = U diag(shrink) Uᵀ, and m = S s β targets
     with the S of the full KL."""
@@ -108,12 +108,12 @@ def with_common(
         own.S,
         jnp.concatenate([own.trace, trace]),
         jnp.concatenate([own.logdet, logdet]),
-        CommonPosterior(U, shrink),
+        SharedBasisPosterior(U, shrink),
         own.whole,
     )
 
 
-def each_its_own(q: Posterior) -> Posterior:
+def expand_shared_basis(q: Posterior) -> Posterior:
     """The same q(v) with every function's S written out: what a trained model keeps."""
     if q.common is None:
         return q._replace(whole=None)
@@ -130,7 +130,7 @@ def posterior_of_root(m: Float[Array, "P M"], root: Float[Array, "P M M"]) -> Po
     return Posterior(m, pack_doubled(jnp.matmul(L, L.mT)), (L**2).sum((1, 2)), logdet)
 
 
-def features(gp: SparseGP, x: Float[Array, "B Q"]) -> Features:
+def project(gp: SparseGP, x: Float[Array, "B Q"]) -> Projection:
     """The kernel part, in float64 whatever the precision of x, since Lz⁻¹ magnifies rounding."""
     wide = eqx.tree_at(
         lambda g: (g.Z, g.kernel.log_lengthscales, g.kernel.log_weights),
@@ -142,9 +142,9 @@ def features(gp: SparseGP, x: Float[Array, "B Q"]) -> Features:
     return whitened(gram(k, Z, Z), gram(k, Z, X), diagonal(k, X), x.dtype)
 
 
-def moments(gp: SparseGP, q: Posterior, seen_by_Z: Features) -> tuple[Float[Array, "P B"], Float[Array, "P B"]]:
+def moments(gp: SparseGP, q: Posterior, projection: Projection) -> tuple[Float[Array, "P B"], Float[Array, "P B"]]:
     """f_mean = b + s Aᵀm and f_var = s² (rest + diag(Aᵀ S A)), for all functions in one product."""
-    A, rest, _ = seen_by_Z
+    A, rest, _ = projection
     scale = jnp.exp(gp.log_scale)[:, None]
     f_mean = gp.bias[:, None] + scale * (q.m @ A)
     spent = q.S @ pack_outer(A)
@@ -201,7 +201,9 @@ def with_full_kl(q: Natural, kl_covariance_weight: Scalar | float) -> Natural:
     return Natural(q.lam, eye + kl_covariance_weight * (q.Lam - eye))
 
 
-def common_step(gp: SparseGP, q: Common, slopes: Slopes, weight: Float[Array, " B"], step: Scalar) -> Common:
+def shared_basis_step(
+    gp: SparseGP, q: SharedBasis, slopes: Slopes, weight: Float[Array, " B"], step: Scalar
+) -> SharedBasis:
     """The same step for the functions that share a basis, the last ones; a row counts with its weight in the bound.
 
     g/β + (a − b) is y − b, so both averages are free of θ: q(v) follows a change of noise or scale at once.
@@ -211,10 +213,10 @@ def common_step(gp: SparseGP, q: Common, slopes: Slopes, weight: Float[Array, " 
     beta = -2 * by_var.sum(1) / weight.sum()
     weighted = (weight * A).T
     targets = (by_mean @ A.T) / beta[:, None] + (f_mean - gp.bias[-n:, None]) @ weighted
-    return Common((1 - step) * q.G + step * (A @ weighted), (1 - step) * q.targets + step * targets, beta)
+    return SharedBasis((1 - step) * q.G + step * (A @ weighted), (1 - step) * q.targets + step * targets, beta)
 
 
-def follow(gp: SparseGP, q: Posterior, slopes: Slopes, step: Scalar) -> Posterior:
+def update_mean_with_stale_covariance(gp: SparseGP, q: Posterior, slopes: Slopes, step: Scalar) -> Posterior:
     """m ← m + α S ∂bound/∂m with α = min(ρ, α*), while S waits for its next factorisation.
 
     With the S of after the step this is the very m of `natural_step`; with an older one m still climbs to the same

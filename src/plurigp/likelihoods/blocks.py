@@ -136,7 +136,7 @@ def _room(shape: tuple[int, int], dtype: str) -> np.ndarray:
         return np.memmap(file, dtype, "w+", shape=shape)
 
 
-def n_common(layout: Layout, seen: np.ndarray) -> int:
+def n_shared(layout: Layout, seen: np.ndarray) -> int:
     """How many functions, the last ones, belong to columns of constant curvature without a single gap."""
     n = 0
     for block in reversed(layout.blocks):
