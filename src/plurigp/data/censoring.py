@@ -16,7 +16,10 @@ def censor_like(bounds: np.ndarray, values: np.ndarray, positive: bool, rng: np.
     it. Of the others as many rows, at random, as in the column are known to lie in an interval. With values from the
     column's own distribution the shares of the censored cells are, on average, the column's.
     """
-    low, high = bounds[~np.isnan(bounds[:, 0])].T
+    known = ~np.isnan(bounds[:, 0])
+    if not known.any():
+        return np.full_like(bounds, np.nan)
+    low, high = bounds[known].T
     low = np.where(low <= 0, -np.inf, low) if positive else low  # zero is no limit to what is positive
     says = np.isfinite(low) | np.isfinite(high)
     empty = rng.random(len(values)) >= says.mean()
@@ -47,10 +50,12 @@ def _censored(
 def draw_limits(low: np.ndarray, high: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
     """Upper limits [n] of a column of cells with these bounds, infinite where there is none.
 
-    A cell open above tells its limit; any other was below its limit, which is at least the cell's lower bound.
+    A cell open above tells its limit; any other was not above its limit, which is at least the cell's lower bound. A
+    value that equals a limit was known before the limit could hide it, so it says nothing of that limit. Where the
+    largest cells are open above, no limit is larger than theirs.
     """
     limits, counts = np.unique(low[np.isposinf(high)], return_counts=True)
-    at_risk = len(low) - np.searchsorted(np.sort(low), limits, side="left")
+    at_risk = counts + len(low) - np.searchsorted(np.sort(low), limits, side="right")
     beyond = np.cumprod(1 - counts / at_risk)  # the probability of a larger limit
     return np.append(limits, np.inf)[np.searchsorted(-beyond, -rng.random(n), side="left")]
 
