@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from plurigp.data.censoring import censor_like, draw_limits
+from plurigp.data.censoring import censor_like, draw_limits, with_one_status
 
 INF = np.inf
 N = 20_000
@@ -103,6 +103,15 @@ def test_nothing_is_known_beyond_the_longest_follow_up(rng):
     drawn = censor_like(bounds, rng.exponential(400, N), True, rng)
     assert drawn[:, 0].max() == 365
     assert set(drawn[np.isinf(drawn[:, 1]), 0]) == {365}
+
+
+def test_one_status_for_all_times_of_a_row():
+    """The first known time decides; a time cut off at a limit ends there, a known one is a lower bound."""
+    first = np.array([[5, 5], [5, INF], [np.nan, np.nan], [5, 5], [5, INF], [np.nan, np.nan]])
+    second = np.array([[6, INF], [6, 6], [6, INF], [0, INF], [2, 3], [np.nan, np.nan]])
+    one, two = with_one_status([first, second], [np.full(6, 7.0)] * 2)
+    np.testing.assert_array_equal(one, first)
+    np.testing.assert_array_equal(two, [[6, 6], [6, INF], [6, INF], [7, 7], [2, INF], [np.nan, np.nan]])
 
 
 def test_a_column_of_gaps_stays_one(rng):

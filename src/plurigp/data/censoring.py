@@ -3,6 +3,8 @@
 Cells are bounds [N 2]: equal where a value is known, infinite where open, NaN at gaps. Pure NumPy.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 AT_ONCE = 2**22  # pairs of a value and an interval compared in one go
@@ -85,6 +87,25 @@ def _around(values: np.ndarray, intervals: np.ndarray, positive: bool, rng: np.r
         return np.stack([values * ratio**-before, values * ratio ** (1 - before)], axis=1)
     width = intervals[:, 1] - intervals[:, 0]
     return np.stack([values - before * width, values + (1 - before) * width], axis=1)
+
+
+def with_one_status(bounds: Sequence[np.ndarray], values: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Times [N 2] of several columns with one status per row: whether it happened, by the row's first known time.
+
+    Where it happened, a time that was cut off at a limit is known as the limit; where it did not, all are lower bounds.
+    """
+    happened = np.zeros(len(bounds[0]), dtype=bool)
+    for own in reversed(bounds):
+        happened = np.where(np.isnan(own[:, 0]), happened, np.isfinite(own[:, 1]))
+    return [_with_status(own, value, happened) for own, value in zip(bounds, values, strict=True)]
+
+
+def _with_status(bounds: np.ndarray, values: np.ndarray, happened: np.ndarray) -> np.ndarray:
+    low, high = bounds.T
+    end = np.where(low > 0, low, values)
+    cut = happened & np.isposinf(high)
+    new = np.stack([np.where(cut, end, low), np.where(cut, end, np.where(happened, high, np.inf))], axis=1)
+    return np.where(np.isnan(bounds), np.nan, new)
 
 
 def rounded_like(bounds: np.ndarray, new: np.ndarray, positive: bool) -> np.ndarray:
