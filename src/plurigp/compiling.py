@@ -19,6 +19,8 @@ from jax.experimental.compilation_cache import compilation_cache
 
 from plurigp.threads import Shared, one_thread
 
+from plurigp.types import INTERRUPTED
+
 VARIABLE = "PLURIGP_CACHE"  # a folder for compiled programs; empty switches the cache off
 WORTH_KEEPING = 0.3  # seconds of compilation from which a program is kept
 
@@ -85,8 +87,6 @@ _kept_on_disk = Shared(_program_cache)
 
 
 # --- compilation ahead of time ---
-
-INTERRUPTED = 130  # exit code, as shells have it
 
 _COMPILING: "WeakSet[Compilation]" = WeakSet()
 

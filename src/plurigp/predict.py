@@ -15,7 +15,6 @@ from jaxtyping import Bool, Float
 from plurigp.arrays import Array, Scalar
 from plurigp.compiling import Compilation, compiled_work
 from plurigp.data import Table
-from plurigp.data.table import without_bounds
 from plurigp.encoder import FreeRows, LatentNormal, independent, kl_x
 from plurigp.gp.linalg import unpack_doubled
 from plurigp.gp.sparse import Posterior, SparseGP, moments, project
@@ -440,10 +439,10 @@ def draw_rows(predictor: Predictor, table: Table, seed: int) -> np.ndarray:
 def draw_table(predictor: Predictor, table: Table, seed: int) -> np.ndarray:
     """Coded rows [N D] that share one draw of all functions, as the rows of a table do: x ~ N(0, I), then cells.
 
-    The table gives companion slots such as trials. Its bounds are not used: a draw within them is the table's own cell.
+    The table gives companion slots such as trials. Its cells are not used: a draw within a cell's bounds is that cell.
     """
     rng = np.random.default_rng(seed)
-    table = without_bounds(table)
+    table = table.hidden(np.ones_like(table.seen))
     parts = []
     with compiled_work():
         decoder = next(_draw_decoders(predictor, rng, 1))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from plurigp.data.censoring import censor_like, draw_limits
+from plurigp.data.censoring import censor_like, draw_limits, with_one_status
 
 INF = np.inf
 N = 20_000
@@ -29,6 +29,12 @@ def at_random_times(t, rng):
     return np.stack([np.minimum(t, end), np.where(t > end, INF, t)], axis=1)
 
 
+def in_whole_months(t, rng):
+    """Events and ends of follow-up often in the same month; what happened in it is known to have happened."""
+    t, end = np.ceil(t), np.ceil(rng.uniform(0, 6, len(t)))
+    return np.stack([np.minimum(t, end), np.where(t > end, INF, t)], axis=1)
+
+
 def rounded_in_part(t, rng):
     whole = rng.random(len(t)) < 0.3
     floor = np.floor(t)
@@ -36,7 +42,7 @@ def rounded_in_part(t, rng):
     return bounds
 
 
-@pytest.mark.parametrize("censor", [below_and_above, at_random_times, rounded_in_part])
+@pytest.mark.parametrize("censor", [below_and_above, at_random_times, in_whole_months, rounded_in_part])
 def test_shares_are_kept_where_the_values_follow_the_truth(censor, rng):
     truth, again = rng.lognormal(0.5, 1, N), rng.lognormal(0.5, 1, N)
     bounds = censor(truth, rng)
@@ -71,6 +77,46 @@ def test_limits_are_the_reverse_kaplan_meier(rng):
     drawn = draw_limits(low, high, N, rng)
     for limit, share in ((1, 1 / 4), (3, 3 / 8), (INF, 3 / 8)):
         assert (drawn == limit).mean() == pytest.approx(share, abs=0.015)
+
+
+def test_values_that_equal_a_limit_do_not_make_it_smaller(rng):
+    """Of 4 + 2 cells at or above 1, four say that the limit is 1; the value 1 itself says nothing, the 2 says no."""
+    low, high = np.array([1.0, 1.0, 1.0, 1.0, 1.0, 2.0]), np.array([INF, INF, INF, INF, 1.0, 2.0])
+    assert (draw_limits(low, high, N, rng) == 1).mean() == pytest.approx(4 / 5, abs=0.015)
+
+
+def test_rounded_values_at_the_detection_limit(rng):
+    x = rng.lognormal(size=N).round(1)
+    bounds = np.stack([np.where(x < 0.5, 0, x), np.maximum(x, 0.5)], axis=1)
+    assert (x == 0.5).any()
+    drawn = censor_like(bounds, rng.lognormal(size=N), True, rng)
+    exact = drawn[:, 0] == drawn[:, 1]
+    assert drawn[exact].min() >= 0.5
+    assert set(drawn[~exact, 1]) == {0.5}
+
+
+def test_nothing_is_known_beyond_the_longest_follow_up(rng):
+    """Some die on the last day."""
+    t = np.ceil(rng.exponential(400, N))
+    bounds = np.stack([np.minimum(t, 365), np.where(t > 365, INF, t)], axis=1)
+    assert (bounds[:, 1] == 365).any()
+    drawn = censor_like(bounds, rng.exponential(400, N), True, rng)
+    assert drawn[:, 0].max() == 365
+    assert set(drawn[np.isinf(drawn[:, 1]), 0]) == {365}
+
+
+def test_one_status_for_all_times_of_a_row():
+    """The first known time decides; a time cut off at a limit ends there, a known one is a lower bound."""
+    first = np.array([[5, 5], [5, INF], [np.nan, np.nan], [5, 5], [5, INF], [np.nan, np.nan]])
+    second = np.array([[6, INF], [6, 6], [6, INF], [0, INF], [2, 3], [np.nan, np.nan]])
+    one, two = with_one_status([first, second], [np.full(6, 7.0)] * 2)
+    np.testing.assert_array_equal(one, first)
+    np.testing.assert_array_equal(two, [[6, 6], [6, INF], [6, INF], [7, 7], [2, INF], [np.nan, np.nan]])
+
+
+def test_a_column_of_gaps_stays_one(rng):
+    """Without warnings, which are errors here."""
+    assert np.isnan(censor_like(np.full((3, 2), np.nan), np.ones(3), True, rng)).all()
 
 
 def test_intervals_of_the_column_or_as_wide(rng):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from plurigp.data import Column
 from plurigp.data.kinds import cells_in, read_column
 from plurigp.data.limits import bounds_of_text, text_of_bounds
-from plurigp.data.write import write_bounds
+from plurigp.data.write import write_bounds, write_times
 
 INF, GAP = np.inf, np.nan
 NUMBERS = st.floats(-1e90, 1e90, allow_nan=False).map(lambda v: v + 0.0)
@@ -79,6 +79,65 @@ def test_times_and_events(events, times):
     np.testing.assert_array_equal(found, bounds)
     assert written.dtypes.equals(frame.dtypes)
     assert written["e"].isna().equals(frame["e"].isna())
+
+
+@pytest.mark.parametrize("status", [0, 1])
+@pytest.mark.parametrize(
+    "events",
+    [
+        lambda status: pd.Series([bool(status)] * 3),
+        lambda status: pd.Series([status] * 3, dtype="int8"),
+        lambda status: pd.Series([status] * 3, dtype="Int64"),
+        lambda status: pd.Series([float(status)] * 3),
+        lambda status: pd.Series([bool(status)] * 3, dtype=object),
+        lambda status: pd.Series([str(status)] * 3, dtype="str"),
+        lambda status: pd.Series(["alive", "dead"][status : status + 1] * 3, dtype="str"),
+        lambda status: pd.Series(["alive", "dead"][status : status + 1] * 3, dtype="category"),
+        lambda status: pd.Series([status] * 3, dtype="category"),
+        lambda status: pd.Series(pd.arrays.SparseArray([status] * 3)),
+    ],
+)
+def test_a_status_that_the_column_never_says(events, status):
+    frame = pd.DataFrame({"t": [1.0, 2.0, 3.0], "e": events(status)})
+    bounds = [(5.0, INF), (6.0, 6.0), (7.0, INF)]
+    found, written = again(Column("t", "weibull", event="e"), bounds, frame)
+    np.testing.assert_array_equal(found, bounds)
+    if not isinstance(frame["e"].dtype, pd.CategoricalDtype | pd.SparseDtype):
+        assert written["e"].dtype == frame["e"].dtype
+
+
+def test_events_of_rows_without_a_time_stay():
+    frame = pd.DataFrame({"t": [1.0, 2.0, None, None, None], "e": ["died", "no", "died", "?", None]})
+    _, written = again(Column("t", "weibull", event="e"), [(5.0, INF), (6.0, 6.0), *[(GAP, GAP)] * 3], frame)
+    assert written["e"].tolist()[:4] == ["no", "died", "died", "?"]
+    assert written["e"].isna().tolist() == [False] * 4 + [True]
+
+
+@pytest.mark.parametrize(
+    "dtypes", [("int64", "float64"), ("float32", "float64"), ("Int64", "float32"), ("int8", "int64")]
+)
+def test_numbers_that_the_dtype_cannot_hold_are_not_rounded(dtypes):
+    """Rounded, a lower bound may exceed the upper one."""
+    frame = pd.DataFrame({"a": [1, 2, 3], "b": [1, 2, 4]}).astype(dict(zip("ab", dtypes, strict=True)))
+    bounds = [(0.7, 0.7), (0.1, 0.1 + 1e-12), (1e90, 2e90)]
+    found, written = again(Column("a", "censored_gaussian", upper="b"), bounds, frame)
+    np.testing.assert_array_equal(found, bounds)
+    assert set(written.dtypes) == {np.dtype("float64")}
+    _, written = again(Column("a", "censored_gaussian", upper="b"), [(1.0, 1.0), (2.0, 3.0), (3.0, 3.0)], frame)
+    assert written.dtypes.equals(frame.dtypes)
+
+
+def test_times_that_share_their_events():
+    frame = pd.DataFrame({"s": [1.0, 2.0, None, None], "t": [None, 2.0, 3.0, None], "e": ["died", "no", "died", None]})
+    columns = [Column("s", "weibull", event="e"), Column("t", "weibull", event="e")]
+    bounds = [
+        np.array([(4.0, INF), (5.0, 5.0), (GAP, GAP), (GAP, GAP)]),
+        np.array([(GAP, GAP), (6.0, 6.0), (7.0, INF), (GAP, GAP)]),
+    ]
+    written = frame.assign(**write_times(columns, bounds, frame))
+    for column, own in zip(columns, bounds, strict=True):
+        np.testing.assert_array_equal(read_column(column, cells_in(written, column.name), written), own)
+    assert written["e"].tolist()[:3] == ["no", "died", "no"]
 
 
 def test_times_as_text_alone():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import factorial2
 
-from plurigp.likelihoods.rules import expect, expect_with_slopes, gauss_hermite, log_expect
+from plurigp.likelihoods.rules import REACH, even, expect, expect_with_slopes, gauss_hermite, log_expect
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 5, 10, 20, 32, 100])
@@ -30,6 +30,31 @@ def test_exact_for_polynomials_up_to_degree_2n_minus_1(n):
         assert terms.sum() == pytest.approx(moment, abs=1e-12 * max(np.abs(terms).sum(), 1))
     above = np.array(rule.weights) @ np.array(rule.points) ** (2 * n)
     assert above < float(factorial2(2 * n - 1)) * (1 - 1e-7)  # and no further
+
+
+EVEN_TOLERANCE = {1: 1.0, 2: 1e-13, 3: 0.08, 4: 6e-3, 5: 6e-3, 6: 2e-3, 7: 6e-4, 8: 2e-4}  # of the second moment
+
+
+@pytest.mark.parametrize("n", [*range(1, 40), 48, 64, 96, 200])
+def test_even_points_are_a_rule_of_a_standard_normal_however_few(n):
+    rule = even(n)
+    points, weights = np.array(rule.points), np.array(rule.weights)
+    assert len(points) == n
+    assert weights.sum() == pytest.approx(1, abs=1e-14)
+    assert weights @ points == pytest.approx(0, abs=1e-13)
+    assert weights @ points**2 == pytest.approx(1, abs=EVEN_TOLERANCE.get(n, 1e-4 if n < 16 else 2e-7))
+    assert np.abs(points).max() <= REACH
+
+
+def test_few_even_points_are_those_of_gauss_hermite():
+    assert [even(n) for n in (1, 2)] == [gauss_hermite(n) for n in (1, 2)]
+
+
+@pytest.mark.parametrize("n", [32, 48, 64, 96])
+def test_even_rules_that_families_use_reach_as_far_as_any(n):
+    points = np.linspace(-REACH, REACH, n)
+    weights = np.exp(-(points**2) / 2)
+    assert even(n) == (tuple(points.tolist()), tuple((weights / weights.sum()).tolist()), False)
 
 
 def test_expect_takes_mean_and_variance():

@@ -1,5 +1,6 @@
 import tomllib
 
+import numpy as np
 import pytest
 
 from plurigp.study import StudyConfig, read_config
@@ -18,8 +19,25 @@ def test_toml_gives_the_same_configuration_back(tmp_path):
     assert StudyConfig.from_dict(tomllib.loads(config_toml(StudyConfig()))) == StudyConfig()
 
 
-def test_a_single_dimension_may_be_a_number():
-    assert StudyConfig.from_dict({"n_components": 4}).n_components == (4,)
+MADE = [StudyConfig.from_dict, lambda given: StudyConfig(**given)]
+
+
+@pytest.mark.parametrize("made", MADE)
+def test_one_dimension_or_horizon_may_be_a_number_and_several_a_list(made):
+    config = made({"n_components": 4, "horizons": 5})
+    assert (config.n_components, config.horizons) == ((4,), (5.0,))
+    config = made({"n_components": np.array([2, 3]), "horizons": [365]})
+    assert (config.n_components, config.horizons) == ((2, 3), (365.0,))
+    assert [type(value) for value in (*config.n_components, *config.horizons)] == [int, int, float]
+    assert config == made(config.to_dict())
+
+
+@pytest.mark.parametrize("made", MADE)
+def test_the_model_is_the_configs_own(made):
+    given = {"kernel": "rbf"}
+    config = made({"model": given})
+    given["kernel"] = "linear"
+    assert config.model == {"kernel": "rbf"}
 
 
 @pytest.mark.parametrize(
@@ -42,6 +60,11 @@ def test_a_single_dimension_may_be_a_number():
         ({"model": {"device": 1}}, "model: device=1 must be the name"),
         ({"model": {"n_quadrature": {"betta": 3}}}, "model: n_quadrature: 'betta' is not one of"),
         ({"model": "rbf"}, "model = 'rbf' must hold parameters"),
+        ({"model": None}, "model = None must hold parameters"),
+        ({"horizons": None}, "horizons: None must be a number above 0"),
+        ({"horizons": "soon"}, "horizons: 'soon' must be a number above 0"),
+        ({"horizons": [[1]]}, r"horizons: \[1\] must be a number above 0"),
+        ({"n_components": None}, "n_components = None must be a whole number"),
         ({"horizons": ["soon"]}, "horizons: 'soon' must be a number above 0"),
         ({"horizons": 0}, "horizons: 0 must be"),
         ({"horizons": [180, float("inf")]}, "horizons: inf must be"),
@@ -52,6 +75,9 @@ def test_a_single_dimension_may_be_a_number():
 def test_what_cannot_be_is_named(given, message):
     with pytest.raises(DataError, match=message):
         StudyConfig.from_dict(given)
+    if "unknown setting" not in message:
+        with pytest.raises(DataError, match=message):
+            StudyConfig(**given)
 
 
 def test_a_broken_file_is_named(tmp_path):

@@ -124,6 +124,37 @@ def test_groups_leave_no_trace(model, drawn, name):
     assert stats.mannwhitneyu(place(new)[seen & GROUP], place(new)[seen & ~GROUP]).pvalue > 1e-3
 
 
+@pytest.fixture(scope="module")
+def shared():
+    """Two time columns with one event column, gaps in one of them and in all; a model of it."""
+    rng = np.random.default_rng(0)
+    n = 200
+    time, end = 50 * rng.weibull(1.5, n), rng.uniform(0, 100, n)
+    frame = pd.DataFrame({"other": rng.normal(size=n), "t1": np.minimum(time, end), "ev": (time <= end).astype(float)})
+    frame["t2"] = np.ceil(frame["t1"] + rng.uniform(0, 20, n))
+    frame.loc[:29, "t2"] = None
+    frame.loc[40:50, ["t1", "t2", "ev"]] = None
+    schema = {name: {"kind": "weibull", "event": "ev"} for name in ("t1", "t2")}
+    model = PluriGP(1, schema=schema, n_inducing=8, max_epochs=5, random_state=0, calibrate=False).fit(frame)
+    return model, frame
+
+
+def test_times_that_share_an_event_column_share_the_drawn_status(shared):
+    model, frame = shared
+    for seed in range(5):
+        drawn = structureless_table(model, frame, seed)
+        np.testing.assert_array_equal(model.coder_.table(drawn).seen, model.coder_.table(frame).seen)
+        for name in ("t1", "t2"):
+            bounds = bounds_of(model, drawn, name)
+            seen = ~np.isnan(bounds[:, 0])
+            np.testing.assert_array_equal(drawn.loc[seen, "ev"] == 0, np.isinf(bounds[seen, 1]))
+            real = bounds_of(model, frame, name)
+            share = np.isinf(bounds[seen, 1]).mean()
+            assert share == pytest.approx(np.isinf(real[seen, 1]).mean(), abs=0.15)
+        assert abs(np.corrcoef(drawn.loc[seen, "ev"], frame.loc[seen, "ev"])[0, 1]) < 0.25
+        assert drawn["ev"].isna().equals(frame["ev"].isna())
+
+
 def test_coded_again_with_the_same_gaps_and_dtypes(model, drawn):
     table, real = model.coder_.table(drawn), model.coder_.table(FRAME)
     np.testing.assert_array_equal(table.seen, real.seen)

@@ -12,6 +12,7 @@ import pytest
 
 import plurigp
 from plurigp import Study, load_study
+from plurigp.data.scale import OutOfScaleWarning
 from plurigp.datasets import simulate_cohort
 from plurigp.study.null import structureless_table
 from plurigp.study.store import read_arrays
@@ -132,6 +133,17 @@ def test_a_folder_with_other_files_is_refused(tmp_path):
     (tmp_path / "thesis.docx").write_text("")
     with pytest.raises(DataError, match="holds other files and no study"):
         Study(out=tmp_path, n_jobs=0, **SETTINGS).fit(cohort())
+
+
+def test_a_count_out_of_scale_is_noted_once_by_its_row_in_the_table():
+    """To the caller and in the result, not by its row in every half."""
+    table = cohort().assign(visits=np.random.default_rng(0).poisson(3, 120))
+    table.loc[97, "visits"] = 1_234_567_890
+    settings = SETTINGS | {"n_refits": 2, "n_references": 0, "n_permutations": 0}
+    with pytest.warns(OutOfScaleWarning) as said:
+        result = Study(n_jobs=0, schema={"visits": "poisson"}, **settings).fit(table)
+    assert [str(warning.message) for warning in said] == result.facts["notes"]
+    assert [note.split(":")[0] for note in result.facts["notes"]] == ["column 'visits', row 97"]
 
 
 def test_too_few_rows():

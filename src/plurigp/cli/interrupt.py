@@ -13,7 +13,8 @@ import threading
 import time
 from typing import Any
 
-INTERRUPTED = 130  # exit code, as shells have it
+from plurigp.types import INTERRUPTED
+
 GRACE = 1.0  # seconds to unwind
 
 _ended = threading.Lock()

@@ -3,6 +3,8 @@
 Cells are bounds [N 2]: equal where a value is known, infinite where open, NaN at gaps. Pure NumPy.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 AT_ONCE = 2**22  # pairs of a value and an interval compared in one go
@@ -16,7 +18,10 @@ def censor_like(bounds: np.ndarray, values: np.ndarray, positive: bool, rng: np.
     it. Of the others as many rows, at random, as in the column are known to lie in an interval. With values from the
     column's own distribution the shares of the censored cells are, on average, the column's.
     """
-    low, high = bounds[~np.isnan(bounds[:, 0])].T
+    known = ~np.isnan(bounds[:, 0])
+    if not known.any():
+        return np.full_like(bounds, np.nan)
+    low, high = bounds[known].T
     low = np.where(low <= 0, -np.inf, low) if positive else low  # zero is no limit to what is positive
     says = np.isfinite(low) | np.isfinite(high)
     empty = rng.random(len(values)) >= says.mean()
@@ -47,10 +52,12 @@ def _censored(
 def draw_limits(low: np.ndarray, high: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
     """Upper limits [n] of a column of cells with these bounds, infinite where there is none.
 
-    A cell open above tells its limit; any other was below its limit, which is at least the cell's lower bound.
+    A cell open above tells its limit; any other was not above its limit, which is at least the cell's lower bound. A
+    value that equals a limit was known before the limit could hide it, so it says nothing of that limit. Where the
+    largest cells are open above, no limit is larger than theirs.
     """
     limits, counts = np.unique(low[np.isposinf(high)], return_counts=True)
-    at_risk = len(low) - np.searchsorted(np.sort(low), limits, side="left")
+    at_risk = counts + len(low) - np.searchsorted(np.sort(low), limits, side="right")
     beyond = np.cumprod(1 - counts / at_risk)  # the probability of a larger limit
     return np.append(limits, np.inf)[np.searchsorted(-beyond, -rng.random(n), side="left")]
 
@@ -80,6 +87,25 @@ def _around(values: np.ndarray, intervals: np.ndarray, positive: bool, rng: np.r
         return np.stack([values * ratio**-before, values * ratio ** (1 - before)], axis=1)
     width = intervals[:, 1] - intervals[:, 0]
     return np.stack([values - before * width, values + (1 - before) * width], axis=1)
+
+
+def with_one_status(bounds: Sequence[np.ndarray], values: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Times [N 2] of several columns with one status per row: whether it happened, by the row's first known time.
+
+    Where it happened, a time that was cut off at a limit is known as the limit; where it did not, all are lower bounds.
+    """
+    happened = np.zeros(len(bounds[0]), dtype=bool)
+    for own in reversed(bounds):
+        happened = np.where(np.isnan(own[:, 0]), happened, np.isfinite(own[:, 1]))
+    return [_with_status(own, value, happened) for own, value in zip(bounds, values, strict=True)]
+
+
+def _with_status(bounds: np.ndarray, values: np.ndarray, happened: np.ndarray) -> np.ndarray:
+    low, high = bounds.T
+    end = np.where(low > 0, low, values)
+    cut = happened & np.isposinf(high)
+    new = np.stack([np.where(cut, end, low), np.where(cut, end, np.where(happened, high, np.inf))], axis=1)
+    return np.where(np.isnan(bounds), np.nan, new)
 
 
 def rounded_like(bounds: np.ndarray, new: np.ndarray, positive: bool) -> np.ndarray:

@@ -50,7 +50,13 @@ def out_of_scale_message(name: object, row: int) -> str:
     )
 
 
+def out_of_scale_note(column: Column, numbers: np.ndarray) -> str | None:
+    """What to say of a column of counts, whatever its family; None where it is in scale."""
+    row = out_of_scale(numbers) if kind_of(column).read is read_counts else None
+    return None if row is None else out_of_scale_message(column.name, row)
+
+
 def warn_out_of_scale(column: Column, numbers: np.ndarray) -> None:
-    """For a column of counts, whatever its family."""
-    if kind_of(column).read is read_counts and (row := out_of_scale(numbers)) is not None:
-        warnings.warn(out_of_scale_message(column.name, row), OutOfScaleWarning, stacklevel=2)
+    """The same as a warning."""
+    if (note := out_of_scale_note(column, numbers)) is not None:
+        warnings.warn(note, OutOfScaleWarning, stacklevel=2)

@@ -188,17 +188,6 @@ def bounded(column: Column, numbers: np.ndarray) -> np.ndarray:
     return numbers[:, 0] < numbers[:, 1] if kind_of(column).has_bounds else np.zeros(len(numbers), dtype=bool)
 
 
-def without_bounds(table: Table) -> Table:
-    """The same rows, but the bounds of every cell that has bounds say nothing; companion slots such as trials stay."""
-    values, first = table.values.copy(), 0
-    for column in table.schema:
-        kind = kind_of(column)
-        if kind.has_bounds:
-            values[:, first : first + kind.n_slots] = kind.stand_in
-        first += kind.n_slots
-    return replace(table, values=values)
-
-
 def _as_numbers(series: pd.Series, known: np.ndarray, raw: pd.Series) -> pd.Series:
     """A column with limits as plain numbers: known values as they are, all others from `raw`."""
     exact = known[:, 0] == known[:, 1]

@@ -1,5 +1,6 @@
 """Quadrature is data: points and weights, one `expect`, and the two softmax integrals."""
 
+import math
 from collections.abc import Callable
 from functools import cache, partial
 from itertools import product
@@ -31,14 +32,23 @@ def gauss_hermite(n: int) -> Rule:
     return Rule(tuple(points.tolist()), tuple((weights / weights.sum()).tolist()))
 
 
-REACH = 5.8  # of the even rule, in standard deviations: what lies beyond weighs 1e-8
+REACH = 5.8  # of the even rule at most, in standard deviations: what lies beyond weighs 1e-8
+MIN_EVEN = 3  # points
 
 
 @cache
 def even(n: int) -> Rule:
     """n equally spaced points, weighted by the density: for smooth g it converges exponentially, and for large
-    variances far sooner than Gauss–Hermite, whose outer points are wasted on tails."""
-    points = np.linspace(-REACH, REACH, n)
+    variances far sooner than Gauss–Hermite, whose outer points are wasted on tails.
+
+    The step is √(3π/n) until the points reach REACH: what lies between them and what lies beyond them then weigh about
+    the same. Σ w t² is 1 up to 0.08 with 3 points, 0.006 with 4 or 5, 2e-4 with 8 and 2e-7 from 16 on. One or two
+    points have no spacing to choose; they are Gauss–Hermite's.
+    """
+    if n < MIN_EVEN:
+        return gauss_hermite(n)
+    reach = min(REACH, (n - 1) / 2 * math.sqrt(3 * math.pi / n))
+    points = np.linspace(-reach, reach, n)
     weights = np.exp(-(points**2) / 2)
     return Rule(tuple(points.tolist()), tuple((weights / weights.sum()).tolist()))
 

@@ -2,7 +2,7 @@
 
 import math
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from numbers import Integral, Real
 from pathlib import Path
@@ -20,6 +20,7 @@ COUNTS = {  # the smallest value that makes sense
 }  # fmt: skip
 SHARES = ("test_share", "hidden_share", "outlier_share", "level")
 COVARIANCES = ("tied", "full")
+OneOrMore = Any  # a number or any number of them; checked, and a tuple ever after
 SET_BY_STUDY = ("n_components", "schema", "max_epochs", "batch_size", "random_state", "verbose")  # not by `model`
 
 
@@ -45,7 +46,7 @@ class StudyConfig:
     """
 
     title: str = ""
-    n_components: tuple[int, ...] = (2, 4, 6, 10)
+    n_components: OneOrMore = (2, 4, 6, 10)
     n_restarts: int = 3
     max_epochs: int | None = None
     batch_size: int = 500
@@ -66,9 +67,9 @@ class StudyConfig:
     sampled_pairs: int = 400_000
     time: str | None = None
     event: str | None = None
-    horizons: tuple[float, ...] = ()
+    horizons: OneOrMore = ()
     random_state: int = 0
-    model: dict[str, Any] = field(default_factory=dict)
+    model: Any = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name, least in COUNTS.items():
@@ -79,11 +80,27 @@ class StudyConfig:
             value = getattr(self, name)
             if not _is(value, Real) or not 0 < value < 1:
                 raise DataError(f"{name} = {show(value)} must be a share above 0 and below 1.")
-        if not self.n_components:
-            raise DataError("n_components names no latent dimension; give one number or more.")
-        for value in self.n_components:
-            _check_count("n_components", value, 1)
+        self._settle_sequences()
         self._check_choices()
+
+    def _settle_sequences(self) -> None:
+        """Dimensions and horizons as tuples, whether one was given or several, and the model's parameters as a dict."""
+        dimensions, horizons = _several(self.n_components), _several(self.horizons)
+        if not dimensions:
+            raise DataError("n_components names no latent dimension; give one number or more.")
+        for value in dimensions:
+            _check_count("n_components", value, 1)
+        for value in horizons:
+            _check_horizon(value)
+        if not isinstance(self.model, Mapping):
+            raise DataError(f"model = {show(self.model)} must hold parameters, such as kernel = 'rbf'.")
+        settled = {
+            "n_components": tuple(map(int, dimensions)),
+            "horizons": tuple(map(float, horizons)),
+            "model": dict(self.model),
+        }
+        for name, value in settled.items():
+            object.__setattr__(self, name, value)  # frozen
 
     def _check_choices(self) -> None:
         if self.n_refits % 2:
@@ -99,8 +116,6 @@ class StudyConfig:
                 f"n_subtypes = {self.n_subtypes}: not all of them can hold the share {self.outlier_share} of the rows, "
                 "below which a cluster is an outlier; ask for fewer or lower outlier_share."
             )
-        for value in self.horizons:
-            _check_horizon(value)
         _check_model(self.model)
 
     def to_dict(self) -> dict[str, Any]:
@@ -114,17 +129,7 @@ class StudyConfig:
         for key in given:
             if key not in known:
                 raise DataError(f"unknown setting {show(key)}; known: {listing(known, 40)}.{nearest(key, known)}")
-        settled = dict(given)
-        for name in ("n_components", "horizons"):
-            if name in settled:
-                value = settled[name]
-                settled[name] = tuple(value) if isinstance(value, list | tuple) else (value,)
-        for value in settled.get("horizons", ()):
-            _check_horizon(value)
-        settled["horizons"] = tuple(map(float, settled.get("horizons", ())))
-        if not isinstance(settled.get("model", {}), Mapping):
-            raise DataError(f"model = {show(settled['model'])} must hold parameters, such as kernel = 'rbf'.")
-        return StudyConfig(**settled)
+        return StudyConfig(**given)
 
 
 def read_config(path: Path) -> dict[str, Any]:
@@ -164,13 +169,21 @@ def _escaped(character: str) -> str:
     return f"\\{character}" if character in '"\\' else f"\\U{ord(character):08X}"
 
 
+def _several(given: Any) -> tuple[Any, ...]:
+    """One setting or several of them as a tuple."""
+    return tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else (given,)
+
+
 def _check_horizon(value: Any) -> None:
     if not _is(value, Real) or not 0 < value < math.inf:
         raise DataError(f"horizons: {show(value)} must be a number above 0, in the unit of the time column.")
 
 
 def _check_model(given: Mapping[str, Any]) -> None:
-    """Before the first fit rather than in it: names and values of the parameters that are handed on to PluriGP."""
+    """Before the first fit rather than in it: names and values of the parameters that are handed on to PluriGP.
+
+    Not whether a device exists: that is known only where the fits run, which may be other machines.
+    """
     parameters = PluriGP().get_params()
     for name in given:
         if name in SET_BY_STUDY:

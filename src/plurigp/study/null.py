@@ -1,12 +1,14 @@
 """What the indices would be without structure: shuffled labels (the paper's), and structureless tables."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 
-from plurigp.data import Column
-from plurigp.data.censoring import censor_like, rounded_like
+from plurigp.data import Column, Schema
+from plurigp.data.censoring import censor_like, rounded_like, with_one_status
 from plurigp.data.kinds import cells_in, kind_of, read_column
-from plurigp.data.write import write_bounds
+from plurigp.data.write import write_bounds, write_times
 from plurigp.estimator import PluriGP
 from plurigp.predict import draw_table
 from plurigp.study.consensus import pair_consensus, random_pairs
@@ -68,22 +70,37 @@ def structureless_table(model: PluriGP, frame: pd.DataFrame, seed: int) -> pd.Da
     table = model.coder_.table(frame)
     coded = draw_table(model._ready(), table, seed)
     drawn = model.coder_.frame(coded, frame.index)
+    cells = {c.name: drawn[c.name].mask(~table.seen[:, d]) for d, c in enumerate(table.schema.columns)}
     rng = np.random.default_rng((seed, 1))
-    cells: dict[str, pd.Series] = {}
-    for d, column in enumerate(table.schema.columns):
-        if kind_of(column).has_bounds:
-            raw = model.coder_.undo(column.name, coded[:, d]).to_numpy(float)
-            cells |= censored_cells(column, frame, raw, rng)
-        else:
-            cells[column.name] = drawn[column.name].mask(~table.seen[:, d])
+    for columns in read_together(table.schema):
+        places = [table.schema.names.index(column.name) for column in columns]
+        values = [model.coder_.undo(c.name, coded[:, d]).to_numpy(float) for c, d in zip(columns, places, strict=True)]
+        cells |= censored_cells(columns, frame, values, rng)
     return pd.DataFrame({name: cells.get(name, frame[name]) for name in frame.columns}, index=frame.index)
 
 
+def read_together(schema: Schema) -> list[list[Column]]:
+    """The columns with bounds, each by itself but for those that have their event column in common."""
+    groups: dict[tuple[str, str], list[Column]] = {}
+    for column in schema:
+        if kind_of(column).has_bounds:
+            key = ("column", column.name) if column.event is None else ("event", column.event)
+            groups.setdefault(key, []).append(column)
+    return list(groups.values())
+
+
 def censored_cells(
-    column: Column, frame: pd.DataFrame, values: np.ndarray, rng: np.random.Generator
+    columns: Sequence[Column], frame: pd.DataFrame, values: Sequence[np.ndarray], rng: np.random.Generator
 ) -> dict[str, pd.Series]:
-    """Drawn values [N] as cells of the column and its companion, censored as the frame's are."""
-    bounds = read_column(column, cells_in(frame, column.name), frame)
-    positive = kind_of(column).positive
-    new = rounded_like(bounds, censor_like(bounds, values, positive, rng), positive)
-    return write_bounds(column, new, frame)
+    """Drawn values [N] as cells of the columns and their companion, censored as the frame's are.
+
+    Columns that share an event share the random numbers too: a row followed for long is so in all of them.
+    """
+    seed, new = int(rng.integers(2**63)), []
+    for column, value in zip(columns, values, strict=True):
+        bounds, positive = read_column(column, cells_in(frame, column.name), frame), kind_of(column).positive
+        censored = censor_like(bounds, value, positive, np.random.default_rng(seed))
+        new.append(rounded_like(bounds, censored, positive))
+    if columns[0].event is None:
+        return write_bounds(columns[0], new[0], frame)
+    return write_times(columns, with_one_status(new, values), frame)

@@ -2,6 +2,7 @@
 
 import hashlib
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,8 @@ import pandas as pd
 
 import plurigp
 from plurigp.data import Coder, Schema, infer_schema, to_frame
+from plurigp.data.kinds import cells_in, read_column
+from plurigp.data.scale import out_of_scale_note
 from plurigp.files import whole_file
 from plurigp.study.config import StudyConfig, config_toml
 from plurigp.study.judge import judge
@@ -68,6 +71,7 @@ class Study:
         with Progress(*amount_of_work(len(frame), config), bool(self.verbose)) as progress:
             pool = Pool(out / FITS, schema, config, jobs, self.dask, progress)
             maps = learn(pool, frame, config)
+            maps = replace(maps, notes=sorted({*table_notes(frame, schema), *maps.notes}))
             progress.say("all fits done; comparing and describing …")
             copy_files(pool.model_folder(maps.best), out / MODEL)
             result = judge(pool, maps, frame, schema, config, out)
@@ -76,7 +80,10 @@ class Study:
 
 
 def settled_schema(frame: pd.DataFrame, given: Any, config: StudyConfig) -> Schema:
-    """Kinds and levels from the whole table, so that every refit knows all levels; outcomes are set aside."""
+    """Kinds and levels from the whole table, so that every refit knows all levels; outcomes are set aside.
+
+    Warns of counts out of scale, by their rows in the whole table; the fits do not.
+    """
     if len(frame) < MIN_ROWS:
         raise DataError(f"{len(frame)} rows are too few for a study, which halves them; give at least {MIN_ROWS}.")
     most = len(frame) // 2 // FEWEST_PER_CLUSTER
@@ -91,6 +98,13 @@ def settled_schema(frame: pd.DataFrame, given: Any, config: StudyConfig) -> Sche
         outcome = {"kind": "aside", "reason": "an outcome, kept for judging subtypes"}
         schema = schema.override(dict.fromkeys((config.time, config.event), outcome))
     return Coder.fit(frame, schema).schema
+
+
+def table_notes(frame: pd.DataFrame, schema: Schema) -> list[str]:
+    """The warnings of `settled_schema`, for the result."""
+    columns = ((column, read_column(column, cells_in(frame, column.name), frame)) for column in schema.used)
+    notes = (out_of_scale_note(column, numbers[:, 0]) for column, numbers in columns)
+    return [note for note in notes if note is not None]
 
 
 def start(out: Path, frame: pd.DataFrame, schema: Schema, config: StudyConfig) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from plurigp.data import Coder, Schema, Table
+from plurigp.data.scale import OutOfScaleWarning
 from plurigp.estimator import PluriGP
 from plurigp.heldout import random_cells
 from plurigp.predict import cell_log_density
@@ -70,6 +71,7 @@ def run_task(task: Task, frame: pd.DataFrame, schema: Schema, config: StudyConfi
     seed = seed_of(config.random_state, task.name)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
+        warnings.simplefilter("ignore", OutOfScaleWarning)  # said of the whole table, whose rows have other numbers
         model = _fit(task, frame, schema, config, seed)
     notes = sorted({str(w.message) for w in caught if w.category is RuntimeWarning})
     arrays: dict[str, np.ndarray] = {f"trace.{name}": model.history_[name].to_numpy(float) for name in TRACED}
