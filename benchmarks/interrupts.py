@@ -51,10 +51,17 @@ def left_running(mark: str) -> list[int]:
     return found
 
 
+def heard() -> None:
+    """A shell starts what runs in the background deaf to SIGINT, and its children inherit that."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def interrupt(command: list[str], cache: Path | None, moment: float, mark: str) -> dict:
     """Start it, interrupt it, and watch it end. A script that the signal itself ends counts as 130, as in a shell."""
     environment = os.environ | {MARK: mark, "PLURIGP_CACHE": "" if cache is None else str(cache)}
-    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    process = subprocess.Popen(
+        command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, preexec_fn=heard
+    )
     try:
         process.wait(moment)
     except subprocess.TimeoutExpired:

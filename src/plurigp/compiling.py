@@ -18,7 +18,6 @@ import jax
 from jax.experimental.compilation_cache import compilation_cache
 
 from plurigp.threads import Shared, one_thread
-
 from plurigp.types import INTERRUPTED
 
 VARIABLE = "PLURIGP_CACHE"  # a folder for compiled programs; empty switches the cache off

@@ -135,15 +135,15 @@ def test_a_folder_with_other_files_is_refused(tmp_path):
         Study(out=tmp_path, n_jobs=0, **SETTINGS).fit(cohort())
 
 
-def test_a_count_out_of_scale_is_noted_once_by_its_row_in_the_table():
-    """To the caller and in the result, not by its row in every half."""
+def test_a_count_out_of_scale_is_said_once():
+    """To the caller by its row in the table, not in every half; in the result, which names no row, by its column."""
     table = cohort().assign(visits=np.random.default_rng(0).poisson(3, 120))
     table.loc[97, "visits"] = 1_234_567_890
     settings = SETTINGS | {"n_refits": 2, "n_references": 0, "n_permutations": 0}
     with pytest.warns(OutOfScaleWarning) as said:
         result = Study(n_jobs=0, schema={"visits": "poisson"}, **settings).fit(table)
-    assert [str(warning.message) for warning in said] == result.facts["notes"]
-    assert [note.split(":")[0] for note in result.facts["notes"]] == ["column 'visits', row 97"]
+    assert [str(warning.message).split(":")[0] for warning in said] == ["column 'visits', row 97"]
+    assert [note.split(":")[0] for note in result.facts["notes"]] == ["column 'visits'"]
 
 
 def test_too_few_rows():

@@ -42,21 +42,21 @@ def out_of_scale(numbers: np.ndarray) -> int | None:
     return row if len(known) and known[row] > largest_in_scale(numbers) else None
 
 
-def out_of_scale_message(name: object, row: int) -> str:
+def out_of_scale_message(name: object, row: int | None) -> str:
     """Where it is and what to do about it; the value itself is never shown."""
     return (
-        f"{at(name, row)}: the count is out of scale with the rest of its column; the model takes it for a slip. "
-        'Correct the cell or make it a gap; if it is right, declare the column "lognormal" or "zero_lognormal".'
+        f"{at(name, row)}: {'the' if row is not None else 'a'} count is out of scale with the rest of its column; the "
+        "model takes it for a slip. Correct the cell or make it a gap; if it is right, declare the column "
+        '"lognormal" or "zero_lognormal".'
     )
 
 
-def out_of_scale_note(column: Column, numbers: np.ndarray) -> str | None:
-    """What to say of a column of counts, whatever its family; None where it is in scale."""
-    row = out_of_scale(numbers) if kind_of(column).read is read_counts else None
-    return None if row is None else out_of_scale_message(column.name, row)
+def out_of_scale_row(column: Column, numbers: np.ndarray) -> int | None:
+    """The row of a count out of scale in a column of counts, whatever its family."""
+    return out_of_scale(numbers) if kind_of(column).read is read_counts else None
 
 
 def warn_out_of_scale(column: Column, numbers: np.ndarray) -> None:
-    """The same as a warning."""
-    if (note := out_of_scale_note(column, numbers)) is not None:
-        warnings.warn(note, OutOfScaleWarning, stacklevel=2)
+    """To whoever has the table in hand, and so by its row."""
+    if (row := out_of_scale_row(column, numbers)) is not None:
+        warnings.warn(out_of_scale_message(column.name, row), OutOfScaleWarning, stacklevel=2)

@@ -99,7 +99,7 @@ class StudyResult:
       references are too few to tell), structure_p, level, choice ("stability", "paper" or "given"), n_paper_clusters,
       n_outliers, n_refits, n_permutations, n_references, pac, sampled_pairs (0 = all), view_method ("umap" or "pca"),
       bound, stopped, test_rows, hidden_cells, split_rows, time_column and event_column or null, notes (warnings of
-      fits).
+      the table and of fits).
     columns: column, kind, detail, reason, used, n_observed, gap_share.
     selection: n_components, fit, bound, score (nats per hidden cell), se, gap (to the best, paired), gap_se, best,
       chosen; one line per Q.

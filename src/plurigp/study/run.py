@@ -11,7 +11,7 @@ import pandas as pd
 import plurigp
 from plurigp.data import Coder, Schema, infer_schema, to_frame
 from plurigp.data.kinds import cells_in, read_column
-from plurigp.data.scale import out_of_scale_note
+from plurigp.data.scale import out_of_scale_message, out_of_scale_row
 from plurigp.files import whole_file
 from plurigp.study.config import StudyConfig, config_toml
 from plurigp.study.judge import judge
@@ -101,10 +101,10 @@ def settled_schema(frame: pd.DataFrame, given: Any, config: StudyConfig) -> Sche
 
 
 def table_notes(frame: pd.DataFrame, schema: Schema) -> list[str]:
-    """The warnings of `settled_schema`, for the result."""
+    """The warnings of `settled_schema`, for the result, which names no row."""
     columns = ((column, read_column(column, cells_in(frame, column.name), frame)) for column in schema.used)
-    notes = (out_of_scale_note(column, numbers[:, 0]) for column, numbers in columns)
-    return [note for note in notes if note is not None]
+    out = [column.name for column, numbers in columns if out_of_scale_row(column, numbers[:, 0]) is not None]
+    return [out_of_scale_message(name, None) for name in out]
 
 
 def start(out: Path, frame: pd.DataFrame, schema: Schema, config: StudyConfig) -> None:
