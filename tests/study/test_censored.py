@@ -8,6 +8,7 @@ from scipy import optimize, stats
 from plurigp import PluriGP
 from plurigp.data import Coder, infer_schema
 from plurigp.data.observed import Observed
+from plurigp.study import characterise
 from plurigp.study.censored import fit_normals
 from plurigp.study.characterise import associations, characteristics, missingness, read_values, split_groups
 from plurigp.study.contrasts import (
@@ -20,6 +21,7 @@ from plurigp.study.contrasts import (
     welch_of_logs,
 )
 from plurigp.study.mixture import Mixture
+from plurigp.study.survival import log_rank
 
 INF = np.inf
 
@@ -232,6 +234,14 @@ def test_a_median_that_is_not_reached(rng):
     assert np.isnan(log_hazard_ratio(never, never).p)
 
 
+def test_without_events_there_is_no_test():
+    """A p of 1 would count among the tests that Benjamini and Hochberg correct for."""
+    never, group = Observed(np.full(12, 2.0), np.full(12, INF)), np.arange(12) % 2 + 1
+    found = hazard_association(never, group)
+    assert np.isnan([found.effect, found.statistic, found.p]).all()
+    assert np.isnan(log_rank(np.ones(4), np.ones(4), np.ones(4))[2])
+
+
 def test_the_effect_is_the_difference_of_log_times(rng):
     a, b = rng.weibull(1.7, 4000), 1.4 * rng.weibull(1.7, 4000)
     found = log_hazard_ratio(Observed(b, b), Observed(a, a))
@@ -291,19 +301,21 @@ def test_an_open_end_is_no_gap(assays):
     assert values["low"].seen.sum() == 150
 
 
-class Recorder(PluriGP):
-    """Keeps what it is shown."""
-
-    def transform(self, frame):
-        self.shown = frame
-        return np.zeros((len(frame), 1))
-
-
-def test_an_upper_bound_does_not_place_the_rows_it_tests(assays):
+def test_an_upper_bound_does_not_place_the_rows_it_tests(assays, monkeypatch):
     frame, schema, _, _ = assays
-    model = Recorder()
-    model.schema_ = schema
+    shown = []
+
+    def record(predictor, table):
+        shown.append(table)
+        return np.zeros((len(frame), 1)), np.ones((len(frame), 1))
+
+    monkeypatch.setattr(characterise, "positions", record)
+    monkeypatch.setattr(PluriGP, "_ready", lambda self: None)
+    model = PluriGP()
+    model.coder_ = Coder.fit(frame, schema)
     mixture = Mixture(np.ones(2) / 2, np.array([[-0.5], [0.5]]), np.ones((2, 1, 1)) * 0.1, np.array([1, 2]))
     split_groups(model, frame, mixture)("low")
-    assert not read_values(model.shown, schema)["low"].seen.any()
-    assert read_values(model.shown, schema)["assay"].seen.sum() == 150
+    table, names = shown[0], [column.name for column in shown[0].schema]
+    assert not table.seen[:, names.index("low")].any()
+    assert table.seen[:, names.index("assay")].sum() == 150
+    assert "high" not in names

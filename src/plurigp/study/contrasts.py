@@ -11,13 +11,12 @@ from scipy import stats
 
 from plurigp.data.observed import Observed
 from plurigp.study.censored import Group, Normals, determined, fit_normals, likelihood_interval, likelihood_ratio
-from plurigp.study.survival import log_rank
+from plurigp.study.survival import Z_95, excess_events, log_rank, median_time
 
 LOG_ODDS_RATIO, LOG_RATE_RATIO, LOG_HAZARD_RATIO = "log odds ratio", "log rate ratio", "log hazard ratio"
 MEAN_DIFFERENCE, LOG_RATIO = "mean difference", "log ratio"
 NAN = float("nan")
 SD_OF_LOG_HAZARD = float(np.pi / np.sqrt(6))  # of the logarithm of an exponential variable
-Z = float(stats.norm.ppf(0.975))
 
 
 @dataclass(frozen=True)
@@ -63,8 +62,8 @@ def _wald(measure: str, inside: np.ndarray, outside: np.ndarray, estimate: float
         float(inside.mean()),
         float(outside.mean()),
         estimate,
-        estimate - Z * se,
-        estimate + Z * se,
+        estimate - Z_95 * se,
+        estimate + Z_95 * se,
         estimate / se,
         float(2 * stats.norm.sf(abs(estimate / se))),
         standardised_difference(inside, outside),
@@ -201,16 +200,16 @@ def log_hazard_ratio(inside: Observed, outside: Observed) -> Contrast:
     """
     time, event = times_and_events(inside)
     other, other_event = times_and_events(outside)
-    excess, variance = _log_rank_excess(
-        time, event, np.concatenate([time, other]), np.concatenate([event, other_event])
-    )
+    group = np.repeat([0, 1], [len(time), len(other)])
+    both = excess_events(np.concatenate([time, other]), np.concatenate([event, other_event]), group)
+    excess, variance = float(both[0][0]), float(both[1][0, 0])
     means = median_time(time, event), median_time(other, other_event)
     if variance <= 0:
         return Contrast(LOG_HAZARD_RATIO, len(inside), len(outside), *means, *[NAN] * 6)
     estimate, se = excess / variance, variance**-0.5
     z = estimate / se
     p = float(2 * stats.norm.sf(abs(z)))
-    interval = estimate - Z * se, estimate + Z * se
+    interval = estimate - Z_95 * se, estimate + Z_95 * se
     effect = -estimate / SD_OF_LOG_HAZARD
     return Contrast(LOG_HAZARD_RATIO, len(inside), len(outside), *means, estimate, *interval, z, p, effect)
 
@@ -220,25 +219,6 @@ def times_and_events(cells: Observed) -> tuple[np.ndarray, np.ndarray]:
     happened = np.isfinite(cells.high)
     middle = (np.maximum(cells.low, 0.0) + np.where(happened, cells.high, 0.0)) / 2
     return np.where(cells.exact | ~happened, cells.low, middle), happened.astype(float)
-
-
-def _log_rank_excess(
-    time: np.ndarray, event: np.ndarray, all_times: np.ndarray, all_events: np.ndarray
-) -> tuple[float, float]:
-    """Observed less expected events of a group, and the hypergeometric variance."""
-    moments, deaths = np.unique(all_times[all_events == 1], return_counts=True)
-    at_risk, own = (len(t) - np.searchsorted(np.sort(t), moments, side="left") for t in (all_times, time))
-    share = own / at_risk
-    variance = deaths * share * (1 - share) * (at_risk - deaths) / np.maximum(at_risk - 1, 1)
-    return float(event.sum() - (deaths * share).sum()), float(variance.sum())
-
-
-def median_time(time: np.ndarray, event: np.ndarray) -> float:
-    """When half have had the event, by Kaplan and Meier; NaN where that is not reached."""
-    moments, deaths = np.unique(time[event == 1], return_counts=True)
-    at_risk = len(time) - np.searchsorted(np.sort(time), moments, side="left")
-    reached = np.cumprod(1 - deaths / at_risk) <= 0.5 + 1e-12
-    return float(moments[np.argmax(reached)]) if reached.any() else NAN
 
 
 # --- all groups at once ---
@@ -291,10 +271,10 @@ def censored_association(cells: Observed, group: np.ndarray) -> Association:
 
 
 def hazard_association(cells: Observed, group: np.ndarray) -> Association:
-    """The log-rank test over all groups, and R² = 1 − exp(−χ² / events)."""
+    """The log-rank test over all groups, and R² = 1 − exp(−χ² / events); NaN without events, which test nothing."""
     time, event = times_and_events(cells)
     chi2, _, p = log_rank(time, event, group)
-    return Association("R²", float(-np.expm1(-chi2 / max(event.sum(), 1.0))), chi2, p)
+    return Association("R²", float(-np.expm1(-chi2 / event.sum())), chi2, p)
 
 
 def benjamini_hochberg(p: np.ndarray) -> np.ndarray:
