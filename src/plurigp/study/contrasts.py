@@ -79,8 +79,12 @@ def welch(inside: np.ndarray, outside: np.ndarray) -> Contrast:
 
 
 def _satterthwaite(parts: Sequence[float], counts: Sequence[float | int]) -> float:
-    """Degrees of freedom of a sum of two estimated variances."""
-    return sum(parts) ** 2 / max(sum(v**2 / (n - 1) for v, n in zip(parts, counts, strict=True)), 1e-300)
+    """Degrees of freedom of a sum of two estimated variances, by their shares so that no unit overflows; NaN of 0."""
+    largest = max(parts)
+    if not largest > 0:
+        return NAN
+    shares = [v / largest for v in parts]
+    return sum(shares) ** 2 / sum(v**2 / (n - 1) for v, n in zip(shares, counts, strict=True))
 
 
 def _student(
