@@ -9,7 +9,7 @@ from plurigp import PluriGP
 from plurigp.data import Coder, infer_schema
 from plurigp.data.observed import Observed
 from plurigp.study import characterise
-from plurigp.study.censored import fit_normals
+from plurigp.study.censored import Group, fit_normals, likelihood_ratio
 from plurigp.study.characterise import associations, characteristics, missingness, read_values, split_groups
 from plurigp.study.contrasts import (
     censored_association,
@@ -121,6 +121,22 @@ def test_two_groups_by_brute_force(below, rng):
     sd = np.sqrt((sd_a**2 * 60 / 59 + sd_b**2 * 90 / 89) / 2)
     assert found.effect == pytest.approx((mean_a - mean_b) / sd, rel=1e-4)
     assert (found.n_inside, found.n_outside) == (60, 90)
+
+
+def test_a_common_mean_is_the_best_of_all(rng):
+    """With two sds the likelihood of a common mean may have two maxima; a dense grid of means finds the higher one."""
+
+    def profile(cells, means):
+        """Without limits, in closed form up to a constant."""
+        return -len(cells) / 2 * np.log1p(((means - cells.mean()) / cells.std()) ** 2)
+
+    for _ in range(150):
+        a, b = (rng.normal(place, rng.exponential(), rng.integers(5, 30)) for place in (0, rng.uniform(1, 12)))
+        ends = sorted((a.mean(), b.mean()))
+        means = ends[0] + np.ptp(ends) * stats.beta.cdf(np.linspace(0, 1, 20001), 3, 3)  # dense at both ends
+        expected = -2 * (profile(a, means) + profile(b, means)).max()
+        sides = [Group.of(y, y, fit_normals(y, y, np.zeros(len(y), int))) for y in (a, b)]
+        assert likelihood_ratio(*sides, 0.0) == pytest.approx(expected, abs=1e-3)
 
 
 def test_without_limits_it_is_welch(rng):

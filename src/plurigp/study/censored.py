@@ -18,6 +18,7 @@ STEPS, HALVINGS = 200, 40
 FLAT = 1e-9  # the increase that a step promises, below which the maximum is reached
 FAR = 1e3  # standard deviations of the bounds, or their inverse: an sd beyond has run away
 CLOSE = 1e-5  # standard deviations or errors, to which a mean or an end of an interval is found
+DOUBLING = 2.0 ** np.arange(-1, 12)  # standard deviations
 LEAST_CURVATURE = 1e-8  # of the largest: in a flatter direction there is no maximum
 HALF_LOG_2PI = 0.5 * np.log(2 * np.pi)
 
@@ -149,17 +150,26 @@ def likelihood_ratio(first: Group, second: Group, difference: float) -> float:
     """χ² of means that differ by so much, each group with its own sd, against the means that fit best.
 
     The best mean of the second group then lies between its own best one and the first group's less the difference.
+    There may be a maximum near either end and a minimum between them (Behrens–Fisher), so slopes are taken on a grid
+    whose steps double away from both ends, and every change from rising to falling is refined.
     """
-    ends = sorted((second.mean, first.mean - difference))
+    (low, low_sd), (high, high_sd) = sorted([(second.mean, second.sd), (first.mean - difference, first.sd)])
+    grid = np.concatenate([[low, high], low + DOUBLING * low_sd, high - DOUBLING * high_sd])
+    grid = np.unique(grid[(grid >= low) & (grid <= high)])
 
-    def slope(mean: float) -> float:
-        return first.profile(mean + difference)[1] + second.profile(mean)[1]
+    def log_likelihood(mean: float) -> tuple[float, float]:
+        parts = zip(first.profile(mean + difference), second.profile(mean), strict=True)
+        value, slope = (a + b for a, b in parts)
+        return value, slope
 
-    near = CLOSE * min(first.sd, second.sd)
-    inside = ends[1] - ends[0] > near and slope(ends[0]) > 0 > slope(ends[1])
-    mean = float(brentq(slope, *ends, xtol=near)) if inside else ends[0]
-    lost = first.best - first.profile(mean + difference)[0] + second.best - second.profile(mean)[0]
-    return max(0.0, 2 * lost)
+    values, slopes = zip(*map(log_likelihood, grid), strict=True)
+    best = max(values)
+    for rises, falls in zip(range(len(grid) - 1), range(1, len(grid)), strict=True):
+        if slopes[rises] > 0 > slopes[falls]:
+            ends = float(grid[rises]), float(grid[falls])
+            top = brentq(lambda mean: log_likelihood(mean)[1], *ends, xtol=CLOSE * min(first.sd, second.sd))
+            best = max(best, log_likelihood(float(top))[0])
+    return max(0.0, 2 * (first.best + second.best - best))
 
 
 def likelihood_interval(first: Group, second: Group, critical: float, se: float) -> tuple[float, float]:
