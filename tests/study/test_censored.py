@@ -287,6 +287,8 @@ def test_cells_that_say_too_little_give_no_test():
     nothing = Observed(np.full(9, -INF), np.full(9, INF))
     for found in (censored_means(below, below), censored_means(below, nothing)):
         assert np.isnan([found.estimate, found.p, found.effect]).all()
+    single = [together(nothing, Observed(np.array([y]), np.array([y]))) for y in (1.0, 2.0)]
+    assert np.isnan(censored_means(*single).p)
     same = Observed(np.ones(9), np.ones(9))
     assert np.isnan(censored_means(same, same).p)
     assert np.isnan(censored_association(Observed(np.ones(18), np.ones(18)), np.arange(18) % 2).p)

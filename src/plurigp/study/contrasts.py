@@ -214,7 +214,7 @@ def _with_one_variance(counts: tuple[int, int], inside: Observed, outside: Obser
 
 def _one_mean_and_each(low: np.ndarray, high: np.ndarray, group: np.ndarray) -> tuple[Normals, Normals] | None:
     """Normals of one variance with one mean and with one per group; None where the cells do not tell that variance."""
-    if not determined(low, high):
+    if not determined(low, high) or len(low) <= group.max() + 1:
         return None
     one, each = (fit_normals(low, high, groups) for groups in (np.zeros_like(group), group))
     return (one, each) if one.found and each.sd >= 1e-3 * one.sd else None
