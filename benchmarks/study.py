@@ -163,7 +163,7 @@ def support(given, done):
     yield {
         **{name: result.facts[name] for name in (*facts, "n_paper_clusters")},
         "minutes": {"references": references, "all else": rest} if whole else (done[-1]["minutes"] if done else None),
-        "log_rank_p": float(result.survival_tests["p"].iloc[0]) if len(result.survival_tests) else None,
+        "log_rank_p": None if result.survival_tests["p"].isna().all() else float(result.survival_tests["p"].iloc[0]),
         "risks": risks[["subtype", "time", "risk", "low", "high"]].to_dict("records"),
         "sizes": result.subtypes["size"].tolist(),
         "robust": [bool(r) for r in result.subtypes["robust"]],

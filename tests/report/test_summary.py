@@ -4,8 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from plurigp.report.page import render
 from plurigp.report.summary import confirmed, summarise
-from plurigp.report.tables import risks, subtypes
+from plurigp.report.tables import characteristics, risks, subtypes
 from plurigp.report.words import (
     counted,
     direction,
@@ -51,6 +52,31 @@ def test_a_horizon_that_nobody_was_followed_to(result):
     assert "differs between the subtypes (log-rank p < 0.001)." in text
     assert {p.outcome for p in summarise(late).portraits} == {"died within 30 (days): not followed so long"}
     assert {cell.text for row in risks(late).rows for cell in row[1:]} == {"not followed so long"}
+
+
+def test_an_outcome_that_could_not_be_tested(result):
+    """It is known in one subtype only, or never happened."""
+    untested = replace(result, survival_tests=result.survival_tests.assign(statistic=np.nan, p=np.nan))
+    text = " ".join(summarise(untested).sentences)
+    assert "was not compared between the subtypes (not tested: " in text
+    assert "clearly differ" not in text
+    assert "Log-rank test over the subtypes: not tested." in render(untested)
+
+
+@pytest.mark.parametrize(
+    ("measure", "low", "high", "said"),
+    [
+        ("mean difference", -np.inf, -1.2, "difference −3 (−1.2 or less)"),
+        ("mean difference", -4.0, np.inf, "difference −3 (−4 or more)"),
+        ("mean difference", -np.inf, np.inf, "difference −3 (no limits)"),
+        ("log ratio", -np.inf, -1.0, "ratio 0.0498 (0.368 or less)"),
+        ("log ratio", -4.0, np.inf, "ratio 0.0498 (0.0183 or more)"),
+    ],
+)
+def test_an_interval_without_an_end(measure, low, high, said, result):
+    lines = result.characteristics.assign(measure=measure, estimate=-3.0, low=low, high=high)
+    shown_lines = characteristics(replace(result, characteristics=lines)).rows
+    assert {row[-1].text for row in shown_lines} == {said}
 
 
 def test_a_continuum_in_words(graded):
@@ -177,7 +203,9 @@ def test_thin_studies_say_so(result):
         (fixed(None), "–"),
         (levels(0.0981, 0.799, "mean difference"), ("0.098", "0.799")),
         (levels(1234.5, -12.3, "mean difference"), ("1,234", "−12")),
-        (levels(5.0, np.nan, "mean difference"), ("5", "–")),
+        (number(-np.inf), "−∞"),
+        (p_is(np.nan), "not tested"),
+        (levels(5.0, np.nan, "mean difference"), ("5", "outside the measured range")),
         (levels(0.5, 0.0, "log odds ratio"), ("50%", "0%")),
         (levels(12.0, np.nan, "log hazard ratio"), ("12", "not reached")),
         (direction(True, "log hazard ratio"), "later"),

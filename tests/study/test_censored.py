@@ -7,8 +7,9 @@ from scipy import optimize, stats
 
 from plurigp.data import Coder, infer_schema
 from plurigp.data.observed import Observed
-from plurigp.study.censored import fit_normals
-from plurigp.study.characterise import associations, characteristics, missingness, read_values
+from plurigp.study import characterise, contrasts
+from plurigp.study.censored import Group, fit_normals, likelihood_ratio
+from plurigp.study.characterise import associations, characteristics, missingness, read_values, split_groups
 from plurigp.study.contrasts import (
     censored_association,
     censored_geometric_means,
@@ -18,6 +19,8 @@ from plurigp.study.contrasts import (
     welch,
     welch_of_logs,
 )
+from plurigp.study.mixture import Mixture
+from plurigp.study.survival import log_rank
 
 INF = np.inf
 
@@ -119,6 +122,22 @@ def test_two_groups_by_brute_force(below, rng):
     assert (found.n_inside, found.n_outside) == (60, 90)
 
 
+def test_a_common_mean_is_the_best_of_all(rng):
+    """With two sds the likelihood of a common mean may have two maxima; a dense grid of means finds the higher one."""
+
+    def profile(cells, means):
+        """Without limits, in closed form up to a constant."""
+        return -len(cells) / 2 * np.log1p(((means - cells.mean()) / cells.std()) ** 2)
+
+    for _ in range(150):
+        a, b = (rng.normal(place, rng.exponential(), rng.integers(5, 30)) for place in (0, rng.uniform(1, 12)))
+        ends = sorted((a.mean(), b.mean()))
+        means = ends[0] + np.ptp(ends) * stats.beta.cdf(np.linspace(0, 1, 20001), 3, 3)  # dense at both ends
+        expected = -2 * (profile(a, means) + profile(b, means)).max()
+        sides = [Group.of(y, y, fit_normals(y, y, np.zeros(len(y), int))) for y in (a, b)]
+        assert likelihood_ratio(*sides, 0.0) == pytest.approx(expected, abs=1e-3)
+
+
 def test_without_limits_it_is_welch(rng):
     a, b = rng.lognormal(1, 1, 30), rng.lognormal(0, 2, 50)
     assert censored_means(Observed(a, a), Observed(b, b)) == welch(a, b)
@@ -153,16 +172,113 @@ def test_intervals_cover(rng):
     assert hits / 60 >= 0.88
 
 
+def below_limit(n, limit):
+    return Observed(np.full(n, -INF), np.full(n, limit))
+
+
+def with_limit(values, limit):
+    return Observed(np.where(values < limit, -INF, values), np.where(values < limit, limit, values))
+
+
+def together(a, b):
+    return Observed(np.concatenate([a.low, b.low]), np.concatenate([a.high, b.high]))
+
+
+def association_p(a, b):
+    return censored_association(together(a, b), np.repeat([1, 2], [len(a), len(b)])).p
+
+
+def spread(n, share=1.0):
+    """Quantiles of a standard normal, of its upper share only."""
+    return stats.norm.isf(share * (np.arange(n) + 0.5) / n)
+
+
 def test_a_group_below_the_limit_throughout_is_lower(rng):
-    below = Observed(np.full(30, -INF), np.full(30, -1.0))
-    found = censored_means(below, limited(rng.normal(1, 1, 60), rng))
-    assert np.isfinite([found.estimate, found.low, found.high, found.effect]).all()
-    assert found.inside < -1
+    found = censored_means(below_limit(30, -1.0), limited(rng.normal(1, 1, 60), rng))
+    assert np.isfinite([found.estimate, found.high, found.effect]).all()
+    assert np.isnan(found.inside)
+    assert found.low == -INF
     assert found.effect < -1
     assert found.p < 1e-6
     turned = censored_means(limited(rng.normal(1, 1, 60), rng), Observed(np.full(30, 4.0), np.full(30, INF)))
     assert turned.p < 1e-6
     assert turned.effect < 0
+    assert turned.low == -INF
+
+
+def test_a_group_below_the_limit_is_tested_with_full_power(rng):
+    """Wald's test of an ever larger difference loses its power (Hauck and Donner 1977)."""
+    a, b = below_limit(100, 0.5), with_limit(spread(100), 0.5)
+    found = censored_means(a, b)
+    assert b.exact.sum() > 25
+    assert found.p == pytest.approx(association_p(a, b), rel=0.5)
+    assert found.p < 1e-10
+    hits = sum(censored_means(below_limit(40, 1.0), with_limit(rng.normal(0, 1, 40), 1.0)).p < 0.05 for _ in range(40))
+    assert hits / 40 > 0.8
+
+
+def test_a_group_that_falls_below_the_limit_comes_about_every_other_time():
+    found = censored_means(below_limit(50, 0.5), with_limit(spread(100), 0.5))
+    sd = found.estimate / found.effect / np.sqrt(150 / 148)
+    assert stats.norm.cdf(0.5, found.outside + found.estimate, sd) ** 50 == pytest.approx(0.5)
+
+
+def test_a_high_limit_says_little():
+    b = with_limit(spread(100), 0.5)
+    plain = censored_means(below_limit(50, 0.5), b)
+    found = censored_means(together(below_limit(50, 0.5), below_limit(1, 100.0)), b)
+    assert (found.estimate, found.high) == pytest.approx((plain.estimate, plain.high), abs=1e-3)
+
+
+@pytest.mark.parametrize("n_above", [0, 1, 2, 3, 5])
+def test_few_values_do_not_tell_a_variance(n_above):
+    """Otherwise one or two values far above the limit would take the difference away that the many below it show."""
+    limit = stats.norm.isf(0.02)
+    b = together(below_limit(980, limit), with_limit(spread(20, 0.02), limit))
+    values = spread(n_above, 0.002)
+    a = together(below_limit(1000 - n_above, limit), Observed(values, values))
+    found = censored_means(a, b)
+    assert found.p == pytest.approx(association_p(a, b), rel=0.05)
+    assert found.estimate < 0
+    assert np.isnan([found.inside, found.outside]).all()
+
+
+def test_one_variance_by_brute_force(rng):
+    a, b = with_limit(rng.normal(0.5, 1, 60), 1.2), with_limit(rng.normal(0, 1, 80), 1.2)
+    found = censored_means(a, b)
+
+    def loss(free, difference=None):
+        shift = free[2] if difference is None else difference
+        sd = np.exp(free[1])
+        return -log_likelihood(free[0] + shift, sd, a) - log_likelihood(free[0], sd, b)
+
+    options = {"xatol": 1e-8, "fatol": 1e-10, "maxiter": 4000, "maxfev": 4000}
+    free = optimize.minimize(loss, np.zeros(3), method="Nelder-Mead", options=options)
+
+    def t_of(difference):
+        tied = optimize.minimize(loss, np.zeros(2), args=(difference,), method="Nelder-Mead", options=options).fun
+        return np.sqrt(138 * np.expm1(2 * (tied - free.fun) / 140))
+
+    assert found.estimate == pytest.approx(free.x[2], abs=1e-5)
+    assert found.effect == pytest.approx(free.x[2] / np.exp(free.x[1]) / np.sqrt(140 / 138), abs=1e-4)
+    assert found.statistic == pytest.approx(t_of(0.0), rel=1e-4)
+    assert found.p == pytest.approx(2 * stats.t.sf(t_of(0.0), 138), rel=1e-3)
+    for end in (found.low, found.high):
+        assert t_of(end) == pytest.approx(stats.t.ppf(0.975, 138), rel=1e-3)
+
+
+@pytest.mark.parametrize("share", [0.6, 0.1])
+def test_walds_ends_are_kept_where_they_agree(share, rng, monkeypatch):
+    """Long columns with distinct limits; own variances, and one variance where few values are known."""
+    values, limits = rng.normal(0, 1, 12000), rng.normal(stats.norm.isf(share), 0.2, 12000)
+    cells, inside = with_limit(values, limits), np.arange(12000) < 5000
+    by_wald = censored_means(cells[inside], cells[~inside])
+    monkeypatch.setattr(contrasts, "MANY", INF)
+    searched = censored_means(cells[inside], cells[~inside])
+    se = (searched.high - searched.low) / (2 * 1.96)
+    assert (by_wald.low, by_wald.high) == pytest.approx((searched.low, searched.high), abs=0.03 * se)
+    assert (by_wald.low, by_wald.high) != (searched.low, searched.high)
+    assert by_wald.p == searched.p
 
 
 def test_cells_that_say_too_little_give_no_test():
@@ -170,6 +286,8 @@ def test_cells_that_say_too_little_give_no_test():
     nothing = Observed(np.full(9, -INF), np.full(9, INF))
     for found in (censored_means(below, below), censored_means(below, nothing)):
         assert np.isnan([found.estimate, found.p, found.effect]).all()
+    single = [together(nothing, Observed(np.array([y]), np.array([y]))) for y in (1.0, 2.0)]
+    assert np.isnan(censored_means(*single).p)
     same = Observed(np.ones(9), np.ones(9))
     assert np.isnan(censored_means(same, same).p)
     assert np.isnan(censored_association(Observed(np.ones(18), np.ones(18)), np.arange(18) % 2).p)
@@ -230,6 +348,14 @@ def test_a_median_that_is_not_reached(rng):
     assert np.isnan(log_hazard_ratio(never, never).p)
 
 
+def test_without_events_there_is_no_test():
+    """A p of 1 would count among the tests that Benjamini and Hochberg correct for."""
+    never, group = Observed(np.full(12, 2.0), np.full(12, INF)), np.arange(12) % 2 + 1
+    found = hazard_association(never, group)
+    assert np.isnan([found.effect, found.statistic, found.p]).all()
+    assert np.isnan(log_rank(np.ones(4), np.ones(4), np.ones(4))[2])
+
+
 def test_the_effect_is_the_difference_of_log_times(rng):
     a, b = rng.weibull(1.7, 4000), 1.4 * rng.weibull(1.7, 4000)
     found = log_hazard_ratio(Observed(b, b), Observed(a, a))
@@ -287,3 +413,23 @@ def test_an_open_end_is_no_gap(assays):
     gaps = missingness(schema, values, group, 2).set_index(["column", "subtype"])
     assert gaps.loc[("low", 1), "inside"] == pytest.approx(5 / 80)
     assert values["low"].seen.sum() == 150
+
+
+def test_an_upper_bound_does_not_place_the_rows_it_tests(assays, monkeypatch):
+    frame, schema, _, _ = assays
+    shown = []
+
+    def record(predictor, table):
+        shown.append(table)
+        return np.zeros((len(frame), 1)), np.ones((len(frame), 1))
+
+    monkeypatch.setattr(characterise, "positions", record)
+    monkeypatch.setattr(PluriGP, "_ready", lambda self: None)
+    model = PluriGP()
+    model.coder_ = Coder.fit(frame, schema)
+    mixture = Mixture(np.ones(2) / 2, np.array([[-0.5], [0.5]]), np.ones((2, 1, 1)) * 0.1, np.array([1, 2]))
+    split_groups(model, frame, mixture)("low")
+    table, names = shown[0], [column.name for column in shown[0].schema]
+    assert not table.seen[:, names.index("low")].any()
+    assert table.seen[:, names.index("assay")].sum() == 150
+    assert "high" not in names

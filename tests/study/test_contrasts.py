@@ -104,3 +104,10 @@ def test_benjamini_hochberg_is_scipys(rng):
     q = benjamini_hochberg(with_gap)
     assert np.isnan(q[7])
     np.testing.assert_allclose(np.delete(q, 7), stats.false_discovery_control(p))
+
+
+@pytest.mark.parametrize("unit", [1e-120, 1e100])
+def test_units_do_not_matter_to_welch(unit, rng):
+    a, b = rng.normal(1, 1, 20), rng.normal(0, 3, 30)
+    found, plain = welch(unit * a, unit * b), welch(a, b)
+    assert (found.statistic, found.p, found.high / unit) == pytest.approx((plain.statistic, plain.p, plain.high))

@@ -24,6 +24,12 @@ def test_a_saved_study_comes_back_whole(small_result, tmp_path):
     assert again.facts["structure_p"] is None
 
 
+def test_an_interval_without_an_end_comes_back(small_result, tmp_path):
+    ends = small_result.characteristics.assign(low=-np.inf, high=np.inf, inside=np.nan)
+    again = load_study(replace(small_result, characteristics=ends).save(tmp_path / "run"))
+    pd.testing.assert_frame_equal(again.characteristics, ends)
+
+
 def test_saving_twice_gives_the_same_bytes(small_result, tmp_path):
     first = small_result.save(tmp_path / "a")
     second = replace(load_study(first), folder=None).save(tmp_path / "b")

@@ -92,7 +92,7 @@ def _support(runs: Runs, sizes: Sizes, settings: dict[str, Any]) -> dict[str, An
     return {
         **numbers(found),
         **_facts(found, result),
-        "log_rank_p": float(result.survival_tests["p"].min()) if len(result.survival_tests) else None,
+        "log_rank_p": None if result.survival_tests["p"].isna().all() else float(result.survival_tests["p"].min()),
         "risks": risks[["subtype", "risk", "low", "high"]].to_dict("records"),
     }
 

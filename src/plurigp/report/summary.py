@@ -191,8 +191,10 @@ def outcome(result: StudyResult) -> str:
     if result.survival.empty or tests.empty:
         return ""
     p, event, word = float(tests["p"].iloc[0]), shown(result.facts["event_column"], 60), parts_of(result.facts)
-    differs = "differs between" if p < USUAL_LEVEL else "does not clearly differ between"
-    start = f"The outcome “{event}”, which was not used in the fit, {differs} the {word.many} (log-rank {p_is(p)})"
+    differs = "differs" if p < USUAL_LEVEL else "does not clearly differ"
+    found = "was not compared" if math.isnan(p) else differs
+    why = "not tested: it is known in one of them only, or never happened" if math.isnan(p) else f"log-rank {p_is(p)}"
+    start = f"The outcome “{event}”, which was not used in the fit, {found} between the {word.many} ({why})"
     risks = sorted(_first_risks(result).dropna(subset="risk").to_dict("records"), key=lambda line: line["risk"])
     if len(risks) < 2:
         return f"{start}."

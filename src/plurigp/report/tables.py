@@ -146,7 +146,14 @@ def _estimate(line: dict[str, Any]) -> str:
         with np.errstate(over="ignore"):
             parts = [float(np.exp(v)) for v in parts]
     middle, low, high = (number(v, 2 if is_share(line["measure"]) else 3) for v in parts)
-    return f"{name} {middle} ({low} to {high})"
+    return f"{name} {middle} ({_between(low, high, line['low'] == -math.inf, line['high'] == math.inf)})"
+
+
+def _between(low: str, high: str, no_lower: bool, no_upper: bool) -> str:
+    """An interval, of which an end may be missing."""
+    if no_lower and no_upper:
+        return "no limits"
+    return f"{high} or less" if no_lower else f"{low} or more" if no_upper else f"{low} to {high}"
 
 
 def missingness(result: StudyResult) -> PageTable:

@@ -12,7 +12,9 @@ from plurigp.study.contrasts import LOG_HAZARD_RATIO, LOG_ODDS_RATIO
 
 Number = float | int | None  # None is how JSON keeps a number that is not known
 
-NOT_USED = "not used"
+NOT_USED, NOT_TESTED = "not used", "not tested"
+UNKNOWN = "–"
+OUT_OF_RANGE = "outside the measured range"  # a mean beyond the limits of a group with few values
 LONGEST = 120
 FEW = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
@@ -91,7 +93,7 @@ def counted(n: int, one: str, many: str | None = None) -> str:
 def percent(share: Number, digits: int | None = None) -> str:
     """Whole percents, tenths below ten percent where they matter."""
     if share is None or not math.isfinite(share):
-        return "–"
+        return UNKNOWN
     if digits is None:
         digits = 1 if 0 < min(share, 1 - share) < 0.01 else 0
     return f"{100 * share:.{digits}f}%"
@@ -99,8 +101,10 @@ def percent(share: Number, digits: int | None = None) -> str:
 
 def number(value: Number, digits: int = 3) -> str:
     """So many significant digits, with thousands apart; no exponent unless it is needed."""
-    if value is None or not math.isfinite(value):
-        return "–"
+    if value is None or math.isnan(value):
+        return UNKNOWN
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
     if value == 0:
         return "0"
     size = math.floor(math.log10(abs(value)))
@@ -112,13 +116,13 @@ def number(value: Number, digits: int = 3) -> str:
 
 def fixed(value: Number) -> str:
     """Two decimals, as for figures between 0 and 1 that stand in a column."""
-    return "–" if value is None or not math.isfinite(value) else f"{value:.2f}"
+    return UNKNOWN if value is None or not math.isfinite(value) else f"{value:.2f}"
 
 
 def signed(value: Number, digits: int = 2) -> str:
     """A difference with its sign and so many decimals."""
     if value is None or not math.isfinite(value):
-        return "–"
+        return UNKNOWN
     text = f"{value:+.{digits}f}"
     return text.replace("-", "−") if text.strip("+-0.") else text[1:]
 
@@ -126,26 +130,27 @@ def signed(value: Number, digits: int = 2) -> str:
 def probability(p: Number) -> str:
     """A p-value as journals print it."""
     if p is None or not math.isfinite(p):
-        return "–"
+        return UNKNOWN
     return "< 0.001" if p < 0.001 else f"{p:.3f}" if p < 0.1 else f"{p:.2f}"
 
 
 def p_is(p: Number, letter: str = "p") -> str:
-    """`p = 0.02` or `p < 0.001`."""
+    """`p = 0.02`, `p < 0.001` or `not tested`."""
     text = probability(p)
+    if text == UNKNOWN:
+        return NOT_TESTED
     return f"{letter} {text}" if text.startswith("<") else f"{letter} = {text}"
 
 
 def levels(inside: float, outside: float, measure: str) -> tuple[str, str]:
     """Two means in the column's own units to the same decimals, two shares of patients, or two median times."""
+    unknown = "not reached" if measure == LOG_HAZARD_RATIO else OUT_OF_RANGE
     if is_share(measure):
         return percent(inside), percent(outside)
-    if measure == LOG_HAZARD_RATIO:
-        first, second = (number(v) if math.isfinite(v) else "not reached" for v in (inside, outside))
-        return first, second
     largest = max(abs(inside), abs(outside))
-    if not (math.isfinite(inside + outside) and 1e-4 <= largest < 1e9):
-        return number(inside), number(outside)
+    if measure == LOG_HAZARD_RATIO or not (math.isfinite(inside + outside) and 1e-4 <= largest < 1e9):
+        first, second = (unknown if math.isnan(v) else number(v) for v in (inside, outside))
+        return first, second
     decimals = max(0, 2 - math.floor(math.log10(largest)))
     first, second = (f"{value:,.{decimals}f}".replace("-", "−") for value in (inside, outside))
     return first, second

@@ -5,12 +5,15 @@ lies between its bounds. With δ = μ/σ and γ = 1/σ the log likelihood is con
 method with halved steps finds its only maximum, or runs away where there is none.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq
+from scipy.special import log_ndtr
 
 from plurigp.likelihoods.bounded import log_mass
 
@@ -18,8 +21,13 @@ STEPS, HALVINGS = 200, 40
 FLAT = 1e-9  # the increase that a step promises, below which the maximum is reached
 FAR = 1e3  # standard deviations of the bounds, or their inverse: an sd beyond has run away
 CLOSE = 1e-5  # standard deviations or errors, to which a mean or an end of an interval is found
+AGREE = 0.02  # standard errors between an end by Wald and one by the likelihood
+DOUBLINGS = 20
+DOUBLING = 2.0 ** np.arange(-1, 12)  # standard deviations
 LEAST_CURVATURE = 1e-8  # of the largest: in a flatter direction there is no maximum
 HALF_LOG_2PI = 0.5 * np.log(2 * np.pi)
+
+Bounds = tuple[np.ndarray, np.ndarray]  # of the cells of a group, lower ones first
 
 
 class Normals(NamedTuple):
@@ -95,6 +103,11 @@ def determined(low: np.ndarray, high: np.ndarray) -> bool:
     return len(np.unique(np.stack([low[both], high[both]], axis=1), axis=0)) > 1
 
 
+def open_side(low: np.ndarray, high: np.ndarray) -> int:
+    """−1 where no cell has a lower bound, 1 where none has an upper one, otherwise 0."""
+    return int(not np.isfinite(high).any()) - int(not np.isfinite(low).any())
+
+
 def condensed(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Fewer cells with weights and the same likelihood: values only matter by their number, mean and variance."""
     exact = low == high
@@ -149,29 +162,84 @@ def likelihood_ratio(first: Group, second: Group, difference: float) -> float:
     """χ² of means that differ by so much, each group with its own sd, against the means that fit best.
 
     The best mean of the second group then lies between its own best one and the first group's less the difference.
+    There may be a maximum near either end and a minimum between them (Behrens–Fisher), so slopes are taken on a grid
+    whose steps double away from both ends, and every change from rising to falling is refined.
     """
-    ends = sorted((second.mean, first.mean - difference))
+    (low, low_sd), (high, high_sd) = sorted([(second.mean, second.sd), (first.mean - difference, first.sd)])
+    grid = np.concatenate([[low, high], low + DOUBLING * low_sd, high - DOUBLING * high_sd])
+    grid = np.unique(grid[(grid >= low) & (grid <= high)]).tolist()
+
+    @cache
+    def log_likelihood(mean: float) -> tuple[float, float]:
+        parts = zip(first.profile(mean + difference), second.profile(mean), strict=True)
+        value, slope = (a + b for a, b in parts)
+        return value, slope
 
     def slope(mean: float) -> float:
-        return first.profile(mean + difference)[1] + second.profile(mean)[1]
+        return log_likelihood(mean)[1]
 
-    near = CLOSE * min(first.sd, second.sd)
-    inside = ends[1] - ends[0] > near and slope(ends[0]) > 0 > slope(ends[1])
-    mean = float(brentq(slope, *ends, xtol=near)) if inside else ends[0]
-    lost = first.best - first.profile(mean + difference)[0] + second.best - second.profile(mean)[0]
-    return max(0.0, 2 * lost)
+    best = max(log_likelihood(mean)[0] for mean in grid)
+    for left, right in pairwise(grid):
+        if slope(left) > 0 > slope(right):
+            top = float(brentq(slope, left, right, xtol=CLOSE * min(first.sd, second.sd)))
+            best = max(best, log_likelihood(top)[0])
+    return max(0.0, 2 * (first.best + second.best - best))
 
 
-def likelihood_interval(first: Group, second: Group, critical: float, se: float) -> tuple[float, float]:
-    """The differences of means whose χ² does not exceed a critical value; infinite where no end is found."""
-    best = first.mean - second.mean
+def shared_sd_likelihood(first: Bounds, second: Bounds) -> Callable[[float], float]:
+    """The largest log likelihood of means that differ by so much, both groups with one sd."""
+    (low, high, weight), (other_low, other_high, other_weight) = condensed(*first), condensed(*second)
+    weight = np.concatenate([weight, other_weight])
+
+    def log_likelihood(difference: float) -> float:
+        cells = np.concatenate([low - difference, other_low]), np.concatenate([high - difference, other_high])
+        return fit_normals(*cells, np.zeros(len(weight), int), weight).log_likelihood
+
+    return log_likelihood
+
+
+def likelihood_interval(
+    chi2: Callable[[float], float],
+    best: float,
+    se: float,
+    critical: float,
+    wald: bool = False,
+    unbounded: int = 0,
+) -> tuple[float, float]:
+    """The differences whose χ² does not exceed a critical value; infinite on a side (−1, 1) that has no end.
+
+    The root of χ² is nearly linear in the difference. Wald's ends are kept where that is allowed and the root there is
+    the critical one to `AGREE` standard errors: long columns with many limits need not be searched.
+    """
+    root = float(np.sqrt(critical))
 
     def excess(difference: float) -> float:
-        return likelihood_ratio(first, second, difference) - critical
+        return float(np.sqrt(max(0.0, chi2(difference)))) - root
 
-    ends = []
-    for side in (-1.0, 1.0):
-        reach = next((r for r in se * 2.0 ** np.arange(1, 20) if excess(best + side * r) > 0), None)
-        near, far = best, best + side * (reach or np.inf)
-        ends.append(float(brentq(excess, near, far, xtol=CLOSE * se)) if reach else side * np.inf)
-    return ends[0], ends[1]
+    def end(side: int) -> float:
+        near = best
+        for far in map(float, best + side * root * se * 2.0 ** np.arange(DOUBLINGS)):
+            over = excess(far)
+            if wald and abs(over) < AGREE:
+                return far
+            if over > 0:
+                return float(brentq(excess, near, far, xtol=CLOSE * se))
+            near = far
+        return side * float("inf")
+
+    low, high = (side * float("inf") if side == unbounded else end(side) for side in (-1, 1))
+    return low, high
+
+
+def one_sided_mean(low: np.ndarray, high: np.ndarray, sd: float) -> float:
+    """The mean at which cells that are all open on one side come about with probability ½, given the sd.
+
+    The likelihood has no maximum there; this is the median-unbiased estimate where the limits are the same.
+    """
+    if open_side(low, high) > 0:
+        return -one_sided_mean(-high, -low, sd)
+
+    def excess(z: float) -> float:  # of log probability, with the mean z standard deviations below the lowest limit
+        return float(log_ndtr(z + (high - high.min()) / sd).sum() + np.log(2))
+
+    return float(high.min() - sd * brentq(excess, -FAR, FAR))

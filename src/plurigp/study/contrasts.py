@@ -10,14 +10,25 @@ import numpy as np
 from scipy import stats
 
 from plurigp.data.observed import Observed
-from plurigp.study.censored import Group, Normals, determined, fit_normals, likelihood_interval, likelihood_ratio
-from plurigp.study.survival import log_rank
+from plurigp.study.censored import (
+    Group,
+    Normals,
+    determined,
+    fit_normals,
+    likelihood_interval,
+    likelihood_ratio,
+    one_sided_mean,
+    open_side,
+    shared_sd_likelihood,
+)
+from plurigp.study.survival import Z_95, excess_events, log_rank, median_time
 
 LOG_ODDS_RATIO, LOG_RATE_RATIO, LOG_HAZARD_RATIO = "log odds ratio", "log rate ratio", "log hazard ratio"
 MEAN_DIFFERENCE, LOG_RATIO = "mean difference", "log ratio"
 NAN = float("nan")
+FEWEST_KNOWN, LEAST_KNOWN = 10, 0.2  # values, and their share, that tell a group's own variance (Helsel 2012)
+MANY = 1000  # degrees of freedom above which Wald's interval may do
 SD_OF_LOG_HAZARD = float(np.pi / np.sqrt(6))  # of the logarithm of an exponential variable
-Z = float(stats.norm.ppf(0.975))
 
 
 @dataclass(frozen=True)
@@ -63,8 +74,8 @@ def _wald(measure: str, inside: np.ndarray, outside: np.ndarray, estimate: float
         float(inside.mean()),
         float(outside.mean()),
         estimate,
-        estimate - Z * se,
-        estimate + Z * se,
+        estimate - Z_95 * se,
+        estimate + Z_95 * se,
         estimate / se,
         float(2 * stats.norm.sf(abs(estimate / se))),
         standardised_difference(inside, outside),
@@ -80,8 +91,12 @@ def welch(inside: np.ndarray, outside: np.ndarray) -> Contrast:
 
 
 def _satterthwaite(parts: Sequence[float], counts: Sequence[float | int]) -> float:
-    """Degrees of freedom of a sum of two estimated variances."""
-    return sum(parts) ** 2 / max(sum(v**2 / (n - 1) for v, n in zip(parts, counts, strict=True)), 1e-300)
+    """Degrees of freedom of a sum of two estimated variances, by their shares so that no unit overflows; NaN of 0."""
+    largest = max(parts)
+    if not largest > 0:
+        return NAN
+    shares = [v / largest for v in parts]
+    return sum(shares) ** 2 / sum(v**2 / (n - 1) for v, n in zip(shares, counts, strict=True))
 
 
 def _student(
@@ -119,64 +134,109 @@ def standardised_difference(inside: np.ndarray, outside: np.ndarray) -> float:
 
 
 def censored_means(inside: Observed, outside: Observed) -> Contrast:
-    """Difference of means of cells of which some are known up to limits, each group a normal of its own.
+    """Difference of means of cells of which some are known up to limits, as normals by maximum likelihood.
 
-    Means and variances by maximum likelihood; test and interval by the likelihood ratio, as t² = ν (e^{χ²/(ν+2)} − 1)
-    with Satterthwaite's ν, which two groups of values have too. Without limits it is Welch's t itself. Where one group
-    alone does not determine a normal, both share a variance, and a group known on one side only ("<0.5" throughout)
-    counts half a cell at its outermost limit, which keeps its mean finite, as half a row keeps odds finite.
+    Test and interval by the likelihood ratio, as t² = ν (e^{χ²/(ν+2)} − 1): without limits that is Student's t where
+    the groups share a variance, and with their own ones Welch's test is taken itself. Each group has its own variance
+    where both know enough values to tell one. Otherwise the variance would trade off against the mean, so they share
+    it. A group known on one side only ("<0.5" throughout) has no finite mean by maximum likelihood: the interval is
+    open there, and the estimate takes the mean at which such a group comes about every other time.
+
+    `inside` and `outside` are NaN where a group with few values has its mean outside everything seen in it.
     """
     if inside.exact.all() and outside.exact.all():
         return welch(inside.low, outside.low)
     counts = len(inside), len(outside)
-    sides = [_informative(cells) for cells in (inside, outside)]
-    if min(len(cells) for cells in sides) == 0:
+    sides = [cells[_informative(cells)] for cells in (inside, outside)]
+    if min(map(len, sides)) == 0:
         return Contrast(MEAN_DIFFERENCE, *counts, *[NAN] * 8)
-    fits = [fit_normals(cells.low, cells.high, np.zeros(len(cells), int)) for cells in sides]
-    if not all(determined(cells.low, cells.high) and fit.found for cells, fit in zip(sides, fits, strict=True)):
-        return _with_one_variance(counts, *sides)
-    return _by_likelihood(counts, sides, fits)
+    if all(map(_tells_variance, sides)):
+        fits = [fit_normals(cells.low, cells.high, np.zeros(len(cells), int)) for cells in sides]
+        if all(fit.found for fit in fits):
+            return _with_own_variances(counts, sides, fits)
+    return _with_one_variance(counts, *sides)
 
 
-def _by_likelihood(counts: tuple[int, int], sides: Sequence[Observed], fits: Sequence[Normals]) -> Contrast:
+def _informative(cells: Observed) -> np.ndarray:
+    return np.isfinite(cells.low) | np.isfinite(cells.high)
+
+
+def _tells_variance(cells: Observed) -> bool:
+    """Whether enough cells are known on both sides, or all of them."""
+    n = int((np.isfinite(cells.low) & np.isfinite(cells.high)).sum())
+    enough = n == len(cells) or n >= max(FEWEST_KNOWN, LEAST_KNOWN * len(cells))
+    return enough and determined(cells.low, cells.high)
+
+
+def _with_own_variances(counts: tuple[int, int], sides: Sequence[Observed], fits: Sequence[Normals]) -> Contrast:
     a, b = (Group.of(cells.low, cells.high, fit) for cells, fit in zip(sides, fits, strict=True))
     sizes = [len(cells) for cells in sides]
     unbiased = [n / (n - 1) for n in sizes]
     parts = [float(fit.covariance[0, 0]) * more for fit, more in zip(fits, unbiased, strict=True)]
     degrees, se = _satterthwaite(parts, sizes), float(np.sqrt(sum(parts)))
+    sd = float(np.sqrt((a.sd**2 * unbiased[0] + b.sd**2 * unbiased[1]) / 2))
+
+    def chi2(difference: float) -> float:
+        return likelihood_ratio(a, b, difference)
+
     difference = a.mean - b.mean
-    t = float(np.sign(difference) * np.sqrt(degrees * np.expm1(likelihood_ratio(a, b, 0.0) / (degrees + 2))))
-    critical = (degrees + 2) * np.log1p(stats.t.ppf(0.975, degrees) ** 2 / degrees)
-    interval = likelihood_interval(a, b, float(critical), se)
-    variance = (a.sd**2 * unbiased[0] + b.sd**2 * unbiased[1]) / 2
-    p, effect = float(2 * stats.t.sf(abs(t), degrees)), difference / float(np.sqrt(variance))
-    return Contrast(MEAN_DIFFERENCE, *counts, a.mean, b.mean, difference, *interval, t, p, effect)
-
-
-def _informative(cells: Observed) -> Observed:
-    return cells[np.isfinite(cells.low) | np.isfinite(cells.high)]
+    interval = likelihood_interval(chi2, difference, se, _critical(degrees), degrees > MANY)
+    t, p = _t_of_likelihood(chi2(0.0), difference, degrees)
+    return Contrast(MEAN_DIFFERENCE, *counts, a.mean, b.mean, difference, *interval, t, p, difference / sd)
 
 
 def _with_one_variance(counts: tuple[int, int], inside: Observed, outside: Observed) -> Contrast:
-    parts = [inside, outside, *(_half_a_cell(cells) for cells in (inside, outside))]
-    low, high = (np.concatenate(sides) for sides in zip(*((cells.low, cells.high) for cells in parts), strict=True))
-    sizes = [len(cells) for cells in parts]
-    fit = fit_normals(low, high, np.repeat([0, 1, 0, 1], sizes), np.repeat([1.0, 1.0, 0.5, 0.5], sizes))
-    n_cells = sizes[0] + sizes[1]
-    if not (determined(low[:n_cells], high[:n_cells]) and fit.found):
+    sides = [(cells.low, cells.high) for cells in (inside, outside)]
+    low, high = (np.concatenate(bounds) for bounds in zip(*sides, strict=True))
+    fits = _one_mean_and_each(low, high, np.repeat([0, 1], [len(inside), len(outside)]))
+    if fits is None:
         return Contrast(MEAN_DIFFERENCE, *counts, *[NAN] * 8)
-    n = float(n_cells)
-    variance = float(np.array([1, -1]) @ fit.covariance @ np.array([1, -1])) * n / (n - 2)
-    means = float(fit.mean[0]), float(fit.mean[1])
-    effect = (means[0] - means[1]) / float(fit.sd * np.sqrt(n / (n - 2)))
-    return _student(counts, means, variance, n - 2, effect)
+    one, each = fits
+    open_sides = [open_side(*bounds) for bounds in sides]
+    means = [
+        one_sided_mean(*bounds, each.sd) if is_open else float(mean)
+        for bounds, is_open, mean in zip(sides, open_sides, each.mean, strict=True)
+    ]
+    difference, degrees = means[0] - means[1], float(len(low) - 2)
+    se = each.sd if any(open_sides) else float(np.sqrt(np.array([1, -1]) @ each.covariance @ np.array([1, -1])))
+    log_likelihood = shared_sd_likelihood(*sides)
+
+    def chi2(difference: float) -> float:
+        return 2 * (each.log_likelihood - log_likelihood(difference))
+
+    wald, unbounded = degrees > MANY and not any(open_sides), open_sides[0] - open_sides[1]
+    interval = likelihood_interval(chi2, difference, se, _critical(degrees), wald, unbounded)
+    t, p = _t_of_likelihood(2 * (each.log_likelihood - one.log_likelihood), difference, degrees)
+    shown = _mean_if_seen(inside, means[0]), _mean_if_seen(outside, means[1])
+    effect = difference / (each.sd * float(np.sqrt(len(low) / degrees)))
+    return Contrast(MEAN_DIFFERENCE, *counts, *shown, difference, *interval, t, p, effect)
 
 
-def _half_a_cell(cells: Observed) -> Observed:
-    """A value at the outermost limit of cells that are all open on the same side; none otherwise."""
-    below, above = not np.isfinite(cells.low).any(), not np.isfinite(cells.high).any()
-    value = np.array([cells.high.max()] if below else [cells.low.min()] if above else [])
-    return Observed(value, value)
+def _one_mean_and_each(low: np.ndarray, high: np.ndarray, group: np.ndarray) -> tuple[Normals, Normals] | None:
+    """Normals of one variance with one mean and with one per group; None where the cells do not tell that variance."""
+    if not determined(low, high) or len(low) <= group.max() + 1:
+        return None
+    one, each = (fit_normals(low, high, groups) for groups in (np.zeros_like(group), group))
+    return (one, each) if one.found and each.sd >= 1e-3 * one.sd else None
+
+
+def _t_of_likelihood(chi2: float, difference: float, degrees: float) -> tuple[float, float]:
+    """Student's t that has the likelihood ratio of the same values without limits, and its p."""
+    t = float(np.sign(difference) * np.sqrt(degrees * np.expm1(max(0.0, chi2) / (degrees + 2))))
+    return t, float(2 * stats.t.sf(abs(t), degrees))
+
+
+def _critical(degrees: float) -> float:
+    """χ² of a t at the 5 % level."""
+    return float((degrees + 2) * np.log1p(stats.t.ppf(0.975, degrees) ** 2 / degrees))
+
+
+def _mean_if_seen(cells: Observed, mean: float) -> float:
+    """NaN where few values tell the variance and the mean lies outside all bounds."""
+    bounds = np.concatenate([cells.low, cells.high])
+    bounds = bounds[np.isfinite(bounds)]
+    seen = open_side(cells.low, cells.high) == 0 and bounds.min() <= mean <= bounds.max()
+    return mean if seen or _tells_variance(cells) else NAN
 
 
 def censored_geometric_means(inside: Observed, outside: Observed) -> Contrast:
@@ -201,16 +261,16 @@ def log_hazard_ratio(inside: Observed, outside: Observed) -> Contrast:
     """
     time, event = times_and_events(inside)
     other, other_event = times_and_events(outside)
-    excess, variance = _log_rank_excess(
-        time, event, np.concatenate([time, other]), np.concatenate([event, other_event])
-    )
+    group = np.repeat([0, 1], [len(time), len(other)])
+    both = excess_events(np.concatenate([time, other]), np.concatenate([event, other_event]), group)
+    excess, variance = float(both[0][0]), float(both[1][0, 0])
     means = median_time(time, event), median_time(other, other_event)
     if variance <= 0:
         return Contrast(LOG_HAZARD_RATIO, len(inside), len(outside), *means, *[NAN] * 6)
     estimate, se = excess / variance, variance**-0.5
     z = estimate / se
     p = float(2 * stats.norm.sf(abs(z)))
-    interval = estimate - Z * se, estimate + Z * se
+    interval = estimate - Z_95 * se, estimate + Z_95 * se
     effect = -estimate / SD_OF_LOG_HAZARD
     return Contrast(LOG_HAZARD_RATIO, len(inside), len(outside), *means, estimate, *interval, z, p, effect)
 
@@ -220,25 +280,6 @@ def times_and_events(cells: Observed) -> tuple[np.ndarray, np.ndarray]:
     happened = np.isfinite(cells.high)
     middle = (np.maximum(cells.low, 0.0) + np.where(happened, cells.high, 0.0)) / 2
     return np.where(cells.exact | ~happened, cells.low, middle), happened.astype(float)
-
-
-def _log_rank_excess(
-    time: np.ndarray, event: np.ndarray, all_times: np.ndarray, all_events: np.ndarray
-) -> tuple[float, float]:
-    """Observed less expected events of a group, and the hypergeometric variance."""
-    moments, deaths = np.unique(all_times[all_events == 1], return_counts=True)
-    at_risk, own = (len(t) - np.searchsorted(np.sort(t), moments, side="left") for t in (all_times, time))
-    share = own / at_risk
-    variance = deaths * share * (1 - share) * (at_risk - deaths) / np.maximum(at_risk - 1, 1)
-    return float(event.sum() - (deaths * share).sum()), float(variance.sum())
-
-
-def median_time(time: np.ndarray, event: np.ndarray) -> float:
-    """When half have had the event, by Kaplan and Meier; NaN where that is not reached."""
-    moments, deaths = np.unique(time[event == 1], return_counts=True)
-    at_risk = len(time) - np.searchsorted(np.sort(time), moments, side="left")
-    reached = np.cumprod(1 - deaths / at_risk) <= 0.5 + 1e-12
-    return float(moments[np.argmax(reached)]) if reached.any() else NAN
 
 
 # --- all groups at once ---
@@ -279,22 +320,21 @@ def kruskal_wallis(values: np.ndarray, group: np.ndarray) -> Association:
 
 def censored_association(cells: Observed, group: np.ndarray) -> Association:
     """Likelihood ratio of normals with a mean per group against one mean, one variance; R² = 1 − exp(−χ²/n)."""
-    told = np.isfinite(cells.low) | np.isfinite(cells.high)
-    cells, (names, place) = cells[told], np.unique(group[told], return_inverse=True)
-    if len(names) < 2 or not determined(cells.low, cells.high):
+    known = _informative(cells)
+    cells, (names, place) = cells[known], np.unique(group[known], return_inverse=True)
+    fits = _one_mean_and_each(cells.low, cells.high, place) if len(names) > 1 else None
+    if fits is None:
         return Association("R²", NAN, NAN, NAN)
-    one, each = (fit_normals(cells.low, cells.high, groups) for groups in (np.zeros_like(place), place))
-    if not one.found or each.sd < 1e-3 * one.sd:
-        return Association("R²", NAN, NAN, NAN)
-    chi2 = max(0.0, 2 * (each.log_likelihood - one.log_likelihood))
+    one, each = fits
+    chi2 = float(max(0.0, 2 * (each.log_likelihood - one.log_likelihood)))
     return Association("R²", float(-np.expm1(-chi2 / len(cells))), chi2, float(stats.chi2.sf(chi2, len(names) - 1)))
 
 
 def hazard_association(cells: Observed, group: np.ndarray) -> Association:
-    """The log-rank test over all groups, and R² = 1 − exp(−χ² / events)."""
+    """The log-rank test over all groups, and R² = 1 − exp(−χ² / events); NaN without events, which test nothing."""
     time, event = times_and_events(cells)
     chi2, _, p = log_rank(time, event, group)
-    return Association("R²", float(-np.expm1(-chi2 / max(event.sum(), 1.0))), chi2, p)
+    return Association("R²", float(-np.expm1(-chi2 / event.sum())), chi2, p)
 
 
 def benjamini_hochberg(p: np.ndarray) -> np.ndarray:

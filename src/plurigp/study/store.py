@@ -32,9 +32,13 @@ def plain(value: Any) -> Any:
 
 
 def frame_to_plain(frame: pd.DataFrame) -> dict[str, Any]:
-    """A frame without its row labels: names, dtypes and cells; `frame_from_plain` restores it."""
+    """A frame without its row labels: names, dtypes and cells; `frame_from_plain` restores it.
+
+    An infinite number, such as an end of an interval, is kept as text, because null is a number that is not known.
+    """
     dtypes = [DTYPES.get(str(getattr(dtype, "kind", "O")), "str") for dtype in frame.dtypes]
-    cells = [plain(frame.iloc[:, place].tolist()) for place in range(frame.shape[1])]
+    columns = [frame.iloc[:, place].tolist() for place in range(frame.shape[1])]
+    cells = [plain([str(v) if isinstance(v, float) and math.isinf(v) else v for v in column]) for column in columns]
     return {"names": [str(name) for name in frame.columns], "dtypes": dtypes, "cells": cells}
 
 

@@ -9,7 +9,7 @@ from plurigp.types import DataError
 
 STEPS = 100  # times at which a curve is read off: single event times are patients' own
 FEWEST = 5  # rows at risk below which a curve ends
-Z = float(stats.norm.ppf(0.975))
+Z_95 = float(stats.norm.ppf(0.975))  # half of a 95 % interval, in standard errors
 SURVIVAL = ["subtype", "time", "at_risk", "survival", "low", "high"]
 RISKS = ["subtype", "time", "at_risk", "risk", "low", "high"]
 TESTS = ["test", "statistic", "degrees", "p"]
@@ -70,31 +70,41 @@ def _log_log_interval(survival: np.ndarray, deaths: np.ndarray, at_risk: np.ndar
     left = survival > 0  # all steps but perhaps the last
     log_survival = np.log(survival[left])
     variance = np.cumsum(deaths[left] / (at_risk[left] * (at_risk[left] - deaths[left])))
-    reach = Z * np.sqrt(variance) / log_survival
+    reach = Z_95 * np.sqrt(variance) / log_survival
     low, high = survival[left] ** np.exp(-reach), survival[left] ** np.exp(reach)
     if not left.all():
         low, high = np.append(low, 0.0), np.append(high, high[-1] if len(high) else 1.0)
     return low, high
 
 
-def log_rank(time: np.ndarray, event: np.ndarray, group: np.ndarray) -> tuple[float, int, float]:
-    """χ², degrees of freedom and p of the log-rank test over all groups."""
+def median_time(time: np.ndarray, event: np.ndarray) -> float:
+    """When half have had the event, by Kaplan and Meier; NaN where that is not reached."""
+    moments = np.unique(time[event == 1])
+    reached = moments[kaplan_meier(time, event, moments)["survival"].to_numpy() <= 0.5 + 1e-12]
+    return float(reached[0]) if len(reached) else float("nan")
+
+
+def excess_events(time: np.ndarray, event: np.ndarray, group: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Observed less expected events of each group [G] in the order of their names, and their covariance [G G]."""
     names = np.unique(group)
     moments, deaths = np.unique(time[event == 1], return_counts=True)
-    n = len(time) - np.searchsorted(np.sort(time), moments, side="left")
-    observed, expected = np.zeros(len(names)), np.zeros(len(names))
-    at_risk = np.zeros((len(names), len(moments)))
-    for g, name in enumerate(names):
-        own = np.sort(time[group == name])
-        at_risk[g] = len(own) - np.searchsorted(own, moments, side="left")
-        observed[g] = event[group == name].sum()
-        expected[g] = (deaths * at_risk[g] / n).sum()
-    share = at_risk / n
-    spread = deaths * (n - deaths) / np.maximum(n - 1, 1)
-    covariance = np.diag((share * spread).sum(1)) - (share * spread) @ share.T
-    excess = (observed - expected)[:-1]
-    chi2 = float(excess @ np.linalg.pinv(covariance[:-1, :-1]) @ excess) if len(names) > 1 else float("nan")
-    return chi2, len(names) - 1, float(stats.chi2.sf(chi2, len(names) - 1)) if len(names) > 1 else float("nan")
+    n = _at_risk(time, moments)
+    share = np.stack([_at_risk(time[group == name], moments) for name in names]) / n  # [G M]
+    observed = np.array([event[group == name].sum() for name in names])
+    spread = share * deaths * (n - deaths) / np.maximum(n - 1, 1)
+    covariance = -spread @ share.T
+    np.fill_diagonal(covariance, (spread * (1 - share)).sum(1))  # exactly 0 where a group is all that is at risk
+    return observed - share @ deaths, covariance
+
+
+def log_rank(time: np.ndarray, event: np.ndarray, group: np.ndarray) -> tuple[float, int, float]:
+    """χ², degrees of freedom and p of the log-rank test over all groups; NaN without two groups or without events."""
+    excess, covariance = excess_events(time, event, group)
+    degrees = len(excess) - 1
+    if not covariance.any():
+        return float("nan"), degrees, float("nan")
+    chi2 = float(excess[:-1] @ np.linalg.pinv(covariance[:-1, :-1]) @ excess[:-1])
+    return chi2, degrees, float(stats.chi2.sf(chi2, degrees))
 
 
 def survival_by_subtype(
