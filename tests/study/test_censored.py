@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from scipy import optimize, stats
 
+from plurigp import PluriGP
 from plurigp.data import Coder, infer_schema
 from plurigp.data.observed import Observed
 from plurigp.study import characterise, contrasts
