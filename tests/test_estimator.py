@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import plurigp
-from plurigp import DataError, PluriGP
+from plurigp import DataError, PluriGP, estimator
 from plurigp.data import KINDS, Coder, Table
 
 N, EMPTY_ROW = 40, 7
@@ -540,3 +540,47 @@ def test_a_collapsed_map_is_announced(small):
     model = PluriGP(**{**SMALL, "max_epochs": 60}, kl_weight=1e4)
     with pytest.warns(RuntimeWarning, match="latent map has collapsed"):
         model.fit(small)
+
+
+# --- a fit that fails ---
+
+
+@pytest.mark.parametrize("what", ["another table without a usable column", "interrupted", "calibration"])
+def test_a_fit_that_fails_leaves_the_old_answers_whole(mixed_frame, monkeypatch, what):
+    model = PluriGP(1, n_inducing=8, max_epochs=2, random_state=0).fit(mixed_frame)
+    before, names = model.transform(mixed_frame), model.feature_names_in_.tolist()
+    state = dict(model.__dict__)
+    new, error = pd.DataFrame(np.random.default_rng(0).normal(size=(250, 2)), columns=["a", "b"]), KeyboardInterrupt
+    if what == "interrupted":
+        monkeypatch.setattr(estimator, "train", raising(KeyboardInterrupt()))
+    elif what == "calibration":  # the last thing that a fit does
+        monkeypatch.setattr(estimator.Calibration, "maps", raising(KeyboardInterrupt()))
+    else:
+        new, error = pd.DataFrame({"a": ["x"] * 120, "b": ["y"] * 120}), DataError
+    with pytest.raises(error):
+        model.fit(new)
+    assert model.__dict__.keys() == state.keys()
+    assert all(model.__dict__[name] is value for name, value in state.items())
+    assert model.feature_names_in_.tolist() == names
+    np.testing.assert_array_equal(model.transform(mixed_frame), before)
+
+
+def raising(error):
+    def call(*_, **__):
+        raise error
+
+    return call
+
+
+@pytest.mark.parametrize("weight", [0.0, -1.0, 1.5, float("nan")])
+def test_a_covariance_weight_that_cannot_be(mixed_frame, weight):
+    with pytest.raises(ValueError, match="kl_covariance_weight"):
+        PluriGP(kl_covariance_weight=weight).fit(mixed_frame)
+
+
+def test_the_effective_sample_size_of_every_row(mixed_frame):
+    model = PluriGP(1, n_inducing=8, max_epochs=2, random_state=0, calibrate=False).fit(mixed_frame)
+    sizes = model.effective_sample_size(mixed_frame)
+    assert sizes.shape == (120,)
+    assert ((sizes >= 1) & (sizes <= 64)).all()
+    np.testing.assert_allclose(model.effective_sample_size(mixed_frame[:3]), sizes[:3], rtol=1e-6)
