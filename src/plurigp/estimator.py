@@ -72,8 +72,8 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     expectation : "quadrature" or "sampling" (the paper's ablation).
     kl_weight : η; 1 is the bound, more centres the embedding.
     kl_covariance_weight : weight of the covariance part of KL(q(v)‖p(v)) while training, in (0, 1], for either
-        optimizer; 1 is the bound. Less (a cold posterior) predicts hidden cells better on most tables; the trained
-        model's covariances are always those of the full KL.
+        optimizer; 1 is the bound. Less (a cold posterior) predicts hidden cells a little better on most tables; the
+        trained model's covariances are always those of the full KL.
     batch_size, max_epochs, learning_rate : the training run; at most 600 epochs, or 12,000 steps, if None; the rate
         falls to half of itself as training goes on.
     tol : nats per observed cell that ten epochs must gain for training to go on.
