@@ -584,3 +584,11 @@ def test_the_effective_sample_size_of_every_row(mixed_frame):
     assert sizes.shape == (120,)
     assert ((sizes >= 1) & (sizes <= 64)).all()
     np.testing.assert_allclose(model.effective_sample_size(mixed_frame[:3]), sizes[:3], rtol=1e-6)
+
+
+@pytest.mark.parametrize("seed", [0, 5])
+def test_a_default_fit_of_a_small_table_ends(mixed_frame, seed):
+    """Its categories become so clear that functions far from every inducing point have variances beyond 100."""
+    model = PluriGP(random_state=seed, calibrate=False).fit(mixed_frame)
+    assert np.isfinite(model.elbo_)
+    assert np.isfinite(model.transform(mixed_frame)).all()

@@ -293,7 +293,8 @@ def train(
     while not plateau.finished:
         rates = rates_of(schedule, len(epochs), calm * plateau.factor, data.values.dtype)
         after, next_step, epoch = run_epoch(spec, state, data.epoch(schedule.batch_size, rng), seed, n_steps, rates)
-        if not np.isfinite(epoch.bound.total):  # forget this epoch and go on more calmly
+        n_steps = next_step  # draws that failed are not drawn again
+        if not (np.isfinite(epoch.bound.total) and _is_finite(after.model)):  # forget this epoch, go on more calmly
             calm *= 0.3
             if calm < MIN_STEP_FACTOR:
                 raise FloatingPointError(
@@ -301,7 +302,7 @@ def train(
                     "however small the steps; try dtype='float64', or check the columns for extreme values"
                 )
             continue
-        state, n_steps = after, next_step
+        state = after
         epochs.append(epoch)
         plateau.add(float(epoch.bound.total))
         if on_epoch is not None:
@@ -309,6 +310,11 @@ def train(
     stopped = "max_epochs" if len(epochs) >= schedule.max_epochs else "plateau"
     q, final = _final(spec, state, data, schedule, seed)
     return Trained(state.model, q, final, epochs, stopped)
+
+
+def _is_finite(tree: Any) -> bool:
+    """A bound is that of the parameters before the last step, which may have been the one that failed."""
+    return all(np.isfinite(np.asarray(leaf)).all() for leaf in jax.tree.leaves(tree))
 
 
 def _final(spec: BoundSpec, state: State, data: Data, schedule: Schedule, seed: int) -> tuple[Posterior, Bound]:

@@ -71,6 +71,19 @@ def test_an_interrupt_in_a_verb_ends_the_process(monkeypatch):
     assert ended == [True]
 
 
+def test_an_interrupt_that_became_another_error_ends_the_process_too(monkeypatch, capsys):
+    """As where it arrives inside a callback from C++."""
+
+    def end():
+        raise SystemExit(130)
+
+    monkeypatch.setattr(errors, "end", end)
+    monkeypatch.setattr(errors, "heard", lambda: True)
+    with pytest.raises(SystemExit, match="130"), errors.one_line_errors():
+        raise RuntimeError("something that the interrupt became")
+    assert capsys.readouterr().err == ""
+
+
 def test_workers_are_stopped_and_the_word_is_said_once(monkeypatch, capsys):
     class Worker:
         killed = False

@@ -21,7 +21,7 @@ from plurigp.likelihoods.blocks import (
     encoder_features,
     expected_log_probs,
     make_layout,
-    n_common,
+    n_shared,
     points,
     predictive_log_probs,
     predictive_means,
@@ -194,13 +194,13 @@ def test_constant_curvature_is_what_it_says(kind, rng):
 
 
 def common(kinds: str, gaps: str = "") -> int:
-    """n_common of a table with a column of each of these kinds, and a single gap in each of the second."""
+    """n_shared of a table with a column of each of these kinds, and a single gap in each of the second."""
     schema = Schema(tuple(column(kind, number) for number, kind in enumerate(kinds.split())))
     seen = np.ones((N, len(schema.used)), bool)
     for number in gaps.split():
         seen[N - 1, int(number)] = False
     layout = make_layout(schema)
-    return n_common(layout, seen[:, list(layout.order)])
+    return n_shared(layout, seen[:, list(layout.order)])
 
 
 def test_only_the_last_blocks_of_constant_curvature_share_a_basis():

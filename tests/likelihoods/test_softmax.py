@@ -10,7 +10,7 @@ import pytest
 from scipy.special import expit, logsumexp, softmax
 
 from plurigp.likelihoods import rules
-from plurigp.likelihoods.rules import expected_logsumexp, expected_softmax
+from plurigp.likelihoods.rules import expected_logsumexp, expected_softmax, lse_and_gradient
 
 N_DRAWS, CHUNK = 2_000_000, 100_000
 WIDTH = 12  # levels of the widest case; the others are padded up to it
@@ -217,3 +217,19 @@ def test_each_cell_takes_its_own_grid(rng, share):
     probability = jax.jit(rules.expected_softmax)(mean, var, level)
     best = jax.jit(partial(rules._expected_softmax, grid=rules.FINE))(mean, var, level)
     np.testing.assert_allclose(probability, best, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("var", [30.0, 100.0, 150.0, 400.0])
+def test_wide_levels_far_apart_stay_finite_and_near(var, dtype):
+    """A function far from every inducing point: right to a twentieth of its sd, and never infinite times zero."""
+    mean = np.array([-11.0, 1.1, 12.2])
+    f = mean[:, None] + np.sqrt(var) * np.random.default_rng(0).normal(size=(3, 200_000))
+    expected = np.logaddexp.reduce(f).mean()
+    a, v = (jnp.asarray(np.tile(part[:, None], (1, 40)), dtype) for part in (mean, np.full(3, var)))
+    value, by_mean, by_var = lse_and_gradient(a, v, jnp.ones((3, 40), bool))
+    probability = expected_softmax(a, v, jnp.ones((3, 40), bool))
+    for part in (value, by_mean, by_var, probability):
+        assert np.isfinite(np.asarray(part)).all()
+    np.testing.assert_allclose(value, expected, atol=np.sqrt(var) / 20)
+    np.testing.assert_allclose(probability[:, 0], np.exp(f - np.logaddexp.reduce(f)).mean(1), atol=0.12)

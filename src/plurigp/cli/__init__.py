@@ -10,8 +10,9 @@ def main() -> None:
     interrupt.listen()
     try:
         _run()
-    except KeyboardInterrupt:
-        interrupt.end()
+    finally:
+        if interrupt.heard():
+            interrupt.end()
 
 
 def _run() -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import typer
 
-from plurigp.cli.interrupt import end
+from plurigp.cli.interrupt import end, heard
 from plurigp.cli.text import plain
 
 FAILED, INTERNAL = 1, 70
@@ -35,6 +35,8 @@ def one_line_errors() -> Iterator[None]:
         except (typer.Exit, typer.Abort, BrokenPipeError):
             raise
         except Exception as error:
+            if heard():
+                end()
             if os.environ.get("PLURIGP_DEBUG"):
                 traceback.print_exc()
             if is_ours(error):

@@ -17,18 +17,30 @@ from plurigp.types import INTERRUPTED
 
 GRACE = 1.0  # seconds to unwind
 
-_ended = threading.Lock()
+_heard, _ended = threading.Event(), threading.Lock()
 
 
 def listen() -> None:
-    """From now on an interrupt ends this process within GRACE seconds."""
-    if threading.current_thread() is not threading.main_thread() or not hasattr(os, "pipe"):
+    """From now on an interrupt ends this process within GRACE seconds; one that is ignored stays ignored."""
+    in_main = threading.current_thread() is threading.main_thread()
+    if not in_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         return
+    signal.signal(signal.SIGINT, _hear)
     read, write = os.pipe()
     os.set_blocking(write, False)
     signal.set_wakeup_fd(write, warn_on_full_buffer=False)
     sys.unraisablehook = _say_unless_interrupted
     threading.Thread(target=_watch, args=(read,), daemon=True).start()
+
+
+def _hear(*_: object) -> None:
+    _heard.set()
+    raise KeyboardInterrupt
+
+
+def heard() -> bool:
+    """Whether there was an interrupt: code in C++ may have made another error of it on its way."""
+    return _heard.is_set()
 
 
 def _say_unless_interrupted(raised: Any) -> None:

@@ -161,9 +161,13 @@ Levels = Float[Array, "H *n"]
 
 
 class _Sweep(NamedTuple):
-    """What both integrals over s share: c, e^{f_k − c} at the nodes [H J *n], and the trapezoid's start and step."""
+    """What both integrals over s share: c, e^{f_k − c + shift} at the nodes [H J *n], the trapezoid's start and step.
+
+    The shift, half of the largest variance, keeps e^{s − shift} and the growth within float32's range both.
+    """
 
     c: Float[Array, "*n"]
+    shift: Float[Array, "*n"]
     growth: Float[Array, "H J *n"]
     start: Float[Array, "*n"]
     step: Float[Array, "*n"]
@@ -180,11 +184,13 @@ def _sweep(mean: Levels, var: Levels, level: Bool[Array, "H *n"], grid: Grid) ->
     c = jax.nn.logsumexp(tops, axis=0)
     widest = jnp.where(level, var, 0).max(0)
     sd = jnp.sqrt(jnp.where(level, var, 1))
-    start = -(widest / 2 + grid.reach)
+    shift = widest / 2
+    outermost = jnp.maximum(grid.rule.points[-1] * jnp.sqrt(widest) - shift, 0)  # where the last node has its step
+    start = -(jnp.minimum(shift, outermost) + grid.reach)
     end = widest / 2 + 3.5 * jnp.sqrt(widest) + (c - tops.max(0)) + 2
-    exponent = (jnp.where(level, mean, 0) - c)[:, None] + sd[:, None] * _per_node(grid.rule.points, mean)
+    exponent = (jnp.where(level, mean, 0) - c + shift)[:, None] + sd[:, None] * _per_node(grid.rule.points, mean)
     growth = jnp.where(level[:, None], jnp.exp(jnp.minimum(exponent, 60.0)), 0)
-    return _Sweep(c, growth, start, (end - start) / (grid.n_points - 1))
+    return _Sweep(c, shift, growth, start, (end - start) / (grid.n_points - 1))
 
 
 def _integrate(body: Callable[[Array], Any], sweep: _Sweep, n_points: int) -> Any:
@@ -200,7 +206,7 @@ def _integrate(body: Callable[[Array], Any], sweep: _Sweep, n_points: int) -> An
 
 def _survivors(sweep: _Sweep, s: Float[Array, "*n"], rule: Rule) -> tuple[Array, Levels, Float[Array, "*n"]]:
     """At t = e^{s−c}: w t e^{f} exp(−t e^f) per node, E[exp(−t e^f)] per level, and the product over levels."""
-    scaled = jnp.exp(s) * sweep.growth
+    scaled = jnp.minimum(jnp.exp(s - sweep.shift) * sweep.growth, 1e30)  # 1e30 e^{−1e30} is zero, ∞ e^{−∞} is not
     kept = _per_node(rule.weights, sweep.growth[:, 0]) * jnp.exp(-scaled)
     factor = jnp.maximum(kept.sum(1), jnp.finfo(kept.dtype).tiny)
     return kept * scaled, factor, jnp.prod(factor, axis=0)
