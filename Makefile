@@ -38,7 +38,7 @@ bench: $(BENCH) ## time an epoch beside GPyTorch, in one run
 
 clean: ## remove caches and what the targets wrote
 	rm -rf demo-output build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
-	find src tests benchmarks -type d -name __pycache__ -prune -exec rm -rf {} +
+	find src paper tests benchmarks -type d -name __pycache__ -prune -exec rm -rf {} +
 
 clean-all: clean ## remove .venv too
 	rm -rf $(VENV)
@@ -50,14 +50,14 @@ $(CORE): pyproject.toml $(BIN)/python
 	@$(PIP) --editable .
 	@touch $@
 
-$(DEV): pyproject.toml $(BIN)/python
+$(DEV): pyproject.toml paper/pyproject.toml $(BIN)/python
 	@echo 'installing plurigp and what it needs into $(VENV)'
-	@$(PIP) --editable ".[dev]"
+	@$(PIP) --editable ".[dev]" --editable paper
 	@touch $@ $(CORE)
 
-$(BENCH): pyproject.toml $(BIN)/python
+$(BENCH): pyproject.toml paper/pyproject.toml $(BIN)/python
 	@echo 'installing plurigp and what it needs into $(VENV)'
-	@$(PIP) --editable ".[bench]"
+	@$(PIP) --editable ".[bench]" --editable paper
 	@touch $@ $(CORE)
 
 # Also runs when the link is dangling, that is, when the Python it was made with has gone.

@@ -16,9 +16,9 @@ from hidden import SETTINGS
 from intervals import coverage
 
 from plurigp import PluriGP
-from plurigp.baseline import Marginals
+from plurigp.answers.baseline import Marginals
+from plurigp.answers.heldout import cell_scores
 from plurigp.datasets import simulate
-from plurigp.heldout import cell_scores
 
 MECHANISM = {"simulated": "random", "observed": "observed", "self": "self"}
 

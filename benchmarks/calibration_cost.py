@@ -7,8 +7,10 @@ import time
 
 from common import save
 
-from plurigp import PluriGP, gaps
-from plurigp.datasets import digits, simulate_cohort
+from plurigp import PluriGP
+from plurigp.answers import calibration
+from plurigp.datasets import simulate_cohort
+from plurigp_paper.digits import digits
 
 SEEDS = 3
 
@@ -16,7 +18,7 @@ SEEDS = 3
 def timed(frame, n_components: int, seed: int) -> dict:
     """Seconds of a default fit, and of the calibration within it."""
     spent = []
-    maps = gaps.Calibration.maps
+    maps = calibration.Calibration.maps
 
     def watched(self, predictor):
         start = time.perf_counter()
@@ -24,13 +26,13 @@ def timed(frame, n_components: int, seed: int) -> dict:
         spent.append(time.perf_counter() - start)
         return found
 
-    gaps.Calibration.maps = watched
+    calibration.Calibration.maps = watched
     try:
         start = time.perf_counter()
         model = PluriGP(n_components, random_state=seed).fit(frame)
         whole = time.perf_counter() - start
     finally:
-        gaps.Calibration.maps = maps
+        calibration.Calibration.maps = maps
     return {"fit": whole, "calibration": spent[0], "share": spent[0] / whole, "epochs": model.n_iter_}
 
 

@@ -11,10 +11,11 @@ from scipy.stats import norm
 
 import plurigp
 from plurigp import PluriGP
+from plurigp.answers.latent import latent
+from plurigp.answers.predictor import standard_draws
 from plurigp.data import Schema
-from plurigp.gp.sparse import moments, project
-from plurigp.likelihoods.gaussian import noise_var
-from plurigp.predict import latent, standard_draws
+from plurigp.inference.gp.sparse import moments, project
+from plurigp.likelihoods.families.gaussian import noise_var
 
 RESULTS = Path(__file__).parent / "results"
 NO_MASS = -690.0  # log of the mass of an interval on which a Gaussian puts none that float64 can tell from zero

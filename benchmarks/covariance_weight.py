@@ -12,9 +12,9 @@ from intervals import NOMINAL, coverage
 from sklearn.datasets import load_breast_cancer, load_wine
 
 from plurigp import PluriGP
+from plurigp.answers.heldout import hide_cells
 from plurigp.data import infer_schema
 from plurigp.datasets import load_support, simulate, simulate_cohort
-from plurigp.heldout import hide_cells
 
 WEIGHTS = (1.0, 0.7, 0.4, 0.2)
 HIDDEN = 0.2

@@ -23,9 +23,9 @@ from hidden import SETTINGS, read_hidden
 from sklearn.datasets import load_breast_cancer, load_diabetes
 
 from plurigp import PluriGP
+from plurigp.answers.heldout import hide_cells
 from plurigp.data import infer_schema
 from plurigp.datasets import load_support
-from plurigp.heldout import hide_cells
 
 WAYS = {
     "factors": {},

@@ -18,10 +18,10 @@ from common import RESULTS, save, saved
 from recovery import oracle, unconstrained
 
 from plurigp import PluriGP
-from plurigp.baseline import Marginals
+from plurigp.answers.baseline import Marginals
 from plurigp.data import KINDS
 from plurigp.datasets import simulate
-from plurigp.gp.linalg import unpack_doubled
+from plurigp.inference.gp.linalg import unpack_doubled
 
 N_COLUMNS = 30
 EPOCHS = 200  # of the fits behind recovery
@@ -122,7 +122,7 @@ def compiling():
 
 def compare(n_rows=500):
     """Simulated columns of known kind: which does `plurigp check --compare` recommend?"""
-    from plurigp.compare import compare_kinds
+    from plurigp.estimator.compare import compare_kinds
 
     columns = {"gaussian": 3, "student_t": 3, "lognormal": 3, "gamma": 3, "poisson": 6, "negative_binomial": 3,
                "zero_inflated_poisson": 3, "beta": 3, "ordinal": 3}  # fmt: skip

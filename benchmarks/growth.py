@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 from common import save, saved
 
-from plurigp.schedule import WARMUP_EPOCHS
+from plurigp.inference.schedule import WARMUP_EPOCHS
 
 MIXED = {"gaussian": 10, "bernoulli": 10, "beta": 6, "poisson": 8, "categorical": 6}
 
@@ -61,7 +61,7 @@ def settled(stamps: list[float]) -> float:
 def fit_file(path: str, n_epochs: int) -> dict:
     """Seconds of an epoch and peak memory of a fit from the file; run in a process of its own."""
     from plurigp import PluriGP
-    from plurigp.progress import ProgressLine
+    from plurigp.estimator.progress import ProgressLine
 
     stamps = []
     ProgressLine.__call__ = lambda self, epoch, record: stamps.append(time.perf_counter())
@@ -89,7 +89,7 @@ def over_rows(sizes: list[int], n_epochs: int) -> list[dict]:
 
 def over_columns(sizes: list[int], n_epochs: int = 30) -> list[dict]:
     from plurigp import PluriGP
-    from plurigp.progress import ProgressLine
+    from plurigp.estimator.progress import ProgressLine
 
     out = []
     rng = np.random.default_rng(0)

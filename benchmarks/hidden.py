@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from plurigp.answers.heldout import hide_cells
 from plurigp.data import Schema, infer_schema
 from plurigp.datasets import load_support
-from plurigp.heldout import hide_cells
 
 SETTINGS = {"n_components": 10, "kernel": "linear+rbf", "random_state": 0}  # for every table
 SUPPORT = "support"

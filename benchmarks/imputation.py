@@ -20,8 +20,8 @@ from intervals import coverage
 from peers.imputers import PEERS, Spread
 
 from plurigp import PluriGP
-from plurigp.baseline import Marginals
-from plurigp.heldout import cell_scores
+from plurigp.answers.baseline import Marginals
+from plurigp.answers.heldout import cell_scores
 
 OURS = "plurigp"
 

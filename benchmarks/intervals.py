@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 
 from plurigp import PluriGP
-from plurigp.likelihoods.blocks import first_slots
-from plurigp.predict import draw_given
-from plurigp.ranks import mapped, ranks
+from plurigp.answers.draws import draw_given
+from plurigp.answers.pit import mapped, ranks
+from plurigp.likelihoods.layout import first_slots
 
 NOMINAL = (0.5, 0.8, 0.9)
 N_DRAWS = 400

@@ -13,9 +13,9 @@ import numpy as np
 from common import NO_MASS, like_with_like, save
 
 from plurigp import PluriGP
+from plurigp.answers.heldout import hide_cells
 from plurigp.datasets import load_support, simulate_cohort
-from plurigp.experiments.families import gaussian_for_all
-from plurigp.heldout import hide_cells
+from plurigp_paper.families import gaussian_for_all
 
 
 def one_split(frame, schema, seed, **parameters):

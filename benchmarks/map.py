@@ -7,7 +7,7 @@ from pathlib import Path
 
 from plurigp import PluriGP
 from plurigp.datasets import load_support
-from plurigp.picture import write_map
+from plurigp_paper.picture import write_map
 
 if __name__ == "__main__":
     support = load_support()

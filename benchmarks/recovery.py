@@ -15,10 +15,11 @@ import numpy as np
 from common import save
 
 from plurigp import PluriGP
-from plurigp.baseline import Marginals
+from plurigp.answers.baseline import Marginals
 from plurigp.data import Coder
 from plurigp.datasets import simulate
-from plurigp.likelihoods.blocks import arrange, cell_log_probs, make_layout
+from plurigp.likelihoods.evaluate import cell_log_probs
+from plurigp.likelihoods.layout import arrange, make_layout
 
 FREE = {
     "df": ("log_df", lambda df: np.log(df - 1)),

@@ -22,10 +22,11 @@ import numpy as np
 from peers import ours
 
 import plurigp
-from plurigp.compiling import compiled_work
 from plurigp.data import Coder, Schema, Table
-from plurigp.datasets import digits, load_support, simulate_cohort
-from plurigp.likelihoods.blocks import make_layout
+from plurigp.datasets import load_support, simulate_cohort
+from plurigp.inference.compiling import compiled_work
+from plurigp.likelihoods.layout import make_layout
+from plurigp_paper.digits import digits
 
 RESULTS = Path(__file__).parent / "results" / "speed.json"
 N_INDUCING = 50

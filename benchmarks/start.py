@@ -13,8 +13,9 @@ import numpy as np
 from common import save
 
 from plurigp import PluriGP
-from plurigp.datasets import digits, load_support
-from plurigp.heldout import hide_cells
+from plurigp.answers.heldout import hide_cells
+from plurigp.datasets import load_support
+from plurigp_paper.digits import digits
 
 
 def one_run(frame, schema, seed, **parameters):

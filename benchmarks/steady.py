@@ -23,7 +23,8 @@ import pandas as pd
 from common import save, saved
 
 from plurigp import PluriGP
-from plurigp.datasets import digits, load_support, simulate_cohort
+from plurigp.datasets import load_support, simulate_cohort
+from plurigp_paper.digits import digits
 
 BUSY = [sys.executable, "-c", "while True: sum(i * i for i in range(10_000))"]
 ANSWERS = ("transform", "impute", "describe_gaps", "score_samples")

@@ -30,10 +30,10 @@ from study_sections import right
 
 from plurigp import Study, load, load_study
 from plurigp.datasets import load_support, simulate_cohort
-from plurigp.study.characterise import associations, read_values
-from plurigp.study.cluster import fixed_mixture
-from plurigp.study.mixture import memberships
-from plurigp.study.store import read_arrays
+from plurigp.study.findings.characterise import associations, read_values
+from plurigp.study.findings.cluster import fixed_mixture
+from plurigp.study.findings.mixture import memberships
+from plurigp.study.fits.store import read_arrays
 
 SMALL = {"n_binary": 4, "n_real": 5, "n_proportion": 3}
 

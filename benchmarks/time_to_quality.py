@@ -19,16 +19,18 @@ import jax
 import numpy as np
 from common import save, saved
 
-from plurigp.bound import BoundSpec
-from plurigp.compiling import compiled_work
+from plurigp.answers.density import cell_log_density
+from plurigp.answers.heldout import hide_cells
+from plurigp.answers.predictor import make_predictor
 from plurigp.data import Coder
-from plurigp.datasets import digits, load_support
-from plurigp.heldout import hide_cells
-from plurigp.likelihoods.blocks import arrange, make_layout, n_shared, rules_of
-from plurigp.model import Settings, init_model
-from plurigp.predict import cell_log_density, make_predictor
-from plurigp.schedule import Plateau, Schedule, rates_of
-from plurigp.training import Data, finalise, posterior, run_epoch, start_state
+from plurigp.datasets import load_support
+from plurigp.inference.bound import BoundSpec
+from plurigp.inference.compiling import compiled_work
+from plurigp.inference.model import Settings, init_model
+from plurigp.inference.schedule import Plateau, Schedule, rates_of
+from plurigp.inference.training import Data, finalise, posterior, run_epoch, start_state
+from plurigp.likelihoods.layout import arrange, make_layout, n_shared, rules_of
+from plurigp_paper.digits import digits
 
 WAYS = {
     "natural": {"optimizer": "natural"},

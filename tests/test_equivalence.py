@@ -11,22 +11,22 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from plurigp import training
-from plurigp.bound import Batch, BoundSpec, bound
 from plurigp.data import Coder
 from plurigp.datasets import simulate
 from plurigp.datasets.families import FAMILIES
-from plurigp.encoder import independent, kl_x
-from plurigp.gp import sparse
-from plurigp.gp.linalg import JITTER
+from plurigp.inference import training
+from plurigp.inference.bound import Batch, BoundSpec, bound
+from plurigp.inference.encoder import independent, kl_x
+from plurigp.inference.gp import sparse
+from plurigp.inference.gp.linalg import JITTER
+from plurigp.inference.model import Settings, init_model
+from plurigp.inference.schedule import Rates, Schedule
+from plurigp.inference.training import Data, Trained, refresh, run_epoch, start_state, train, train_step
 from plurigp.likelihoods.base import expected_log_prob, predictive_log_prob, predictive_mean
-from plurigp.likelihoods.blocks import arrange, make_layout, n_shared, rules_of
-from plurigp.likelihoods.gaussian import FLOOR
+from plurigp.likelihoods.families.gaussian import FLOOR
+from plurigp.likelihoods.layout import arrange, make_layout, n_shared, rules_of
 from plurigp.likelihoods.registry import LIKELIHOODS
 from plurigp.likelihoods.rules import gauss_hermite
-from plurigp.model import Settings, init_model
-from plurigp.schedule import Rates, Schedule
-from plurigp.training import Data, Trained, refresh, run_epoch, start_state, train, train_step
 
 RULE = gauss_hermite(60)
 MOMENTS = [(-1.3, 0.4), (0.2, 1.0), (1.7, 0.1)]
@@ -203,7 +203,7 @@ def test_float32_is_float64():
         batch, model = world.whole(dtype), world.model(dtype)
         q = jax.jit(sparse.posterior_of_root)(jnp.asarray(m, dtype), jnp.asarray(root, dtype))
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("plurigp.bound._normals", lambda key, shape, dtype: jnp.asarray(noise, dtype))
+            patch.setattr("plurigp.inference.bound._normals", lambda key, shape, dtype: jnp.asarray(noise, dtype))
             parts[dtype] = jax.jit(lambda m, q, b: bound(world.spec, m, q, b, jax.random.key(0))[0])(model, q, batch)
     for narrow, wide in zip(*(jax.tree.leaves(p) for p in parts.values()), strict=True):
         assert narrow.dtype == jnp.float32

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from plurigp import PluriGP
-from plurigp.compiling import Compilation, compiled_work
 from plurigp.datasets import simulate
-from plurigp.gp.linalg import inverse_root
+from plurigp.inference.compiling import Compilation, compiled_work
+from plurigp.inference.gp.linalg import inverse_root
 
 CALL = re.compile(r"custom_call @(lapack_\w+)\(.*?\) *(?:\{.*?\})? *: \((.*?)\) ->")
 TENSOR = re.compile(r"tensor<((?:\d+x)*)\w+>")

@@ -43,7 +43,7 @@ import pandas as pd
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "src"))
 
-from plurigp.datasets.support_columns import FIELDS  # noqa: E402
+from plurigp.datasets.support_columns import FIELDS  # noqa: E402  # the checkout beside this script, installed or not
 
 FOLDER = ROOT / "src" / "plurigp" / "datasets"
 ROUNDED = {"age": 2, "charges": 0, "cost": 0}

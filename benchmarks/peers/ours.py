@@ -4,13 +4,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from plurigp.bound import BoundSpec
-from plurigp.compiling import compiled_work
 from plurigp.data import Table
-from plurigp.likelihoods.blocks import arrange, make_layout, n_shared, rules_of
-from plurigp.model import Settings, init_model
-from plurigp.schedule import WARMUP_EPOCHS, Schedule, rates_of
-from plurigp.training import Data, run_epoch, start_state
+from plurigp.inference.bound import BoundSpec
+from plurigp.inference.compiling import compiled_work
+from plurigp.inference.model import Settings, init_model
+from plurigp.inference.schedule import WARMUP_EPOCHS, Schedule, rates_of
+from plurigp.inference.training import Data, run_epoch, start_state
+from plurigp.likelihoods.layout import arrange, make_layout, n_shared, rules_of
 
 
 def make_epoch(

@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from plurigp.core.types import DataError as DataError
     from plurigp.data import Schema as Schema
     from plurigp.data import infer_schema as infer_schema
     from plurigp.data import read_table as read_table
@@ -12,7 +13,6 @@ if TYPE_CHECKING:
     from plurigp.study import Study as Study
     from plurigp.study import StudyResult as StudyResult
     from plurigp.study import load_study as load_study
-    from plurigp.types import DataError as DataError
 
 __version__ = "0.1.0"
 
@@ -22,7 +22,7 @@ _HOME = {
     "Study": "plurigp.study",
     "StudyResult": "plurigp.study",
     "load_study": "plurigp.study",
-    "DataError": "plurigp.types",
+    "DataError": "plurigp.core.types",
     "Schema": "plurigp.data",
     "infer_schema": "plurigp.data",
     "read_table": "plurigp.data",

@@ -73,7 +73,9 @@ def test_wrong_usage_names_the_option(run):
 
 
 def test_python_dash_m():
-    done = subprocess.run([sys.executable, "-m", "plurigp", "--version"], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "plurigp.cli", "--version"], capture_output=True, text=True, check=False
+    )
     assert done.stdout.startswith("plurigp ")
 
 
@@ -89,20 +91,3 @@ def test_demo_passes_on_what_was_given(run, monkeypatch, tmp_path):
     refused = run("demo", "--out", tmp_path / "f")
     assert refused.exit_code == 1
     assert "is a file" in refused.stderr
-
-
-def test_reproduce_passes_on_what_was_given(run, monkeypatch, tmp_path):
-    calls = []
-    module = type(sys)("plurigp.cli.reproduce")
-    module.run_reproduce = lambda *given: calls.append(given)
-    monkeypatch.setitem(sys.modules, "plurigp.cli.reproduce", module)
-    assert run("reproduce", "simulated", "--quick", "--out", tmp_path).exit_code == 0
-    assert run("reproduce", "runtime", "--out", tmp_path).exit_code == 0
-    assert calls == [("simulated", tmp_path, True), ("runtime", tmp_path, False)]
-
-
-def test_an_unknown_experiment_is_named(run, tmp_path):
-    refused = run("reproduce", "figure-9", "--out", tmp_path)
-    assert refused.exit_code == 1
-    assert "'figure-9'" in refused.stderr
-    assert "simulated" in refused.stderr

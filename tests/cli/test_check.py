@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from plurigp.cli.app import app
 from plurigp.cli.text import plain
-from plurigp.compare import Comparison
+from plurigp.estimator.compare import Comparison
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ def test_compare_names_the_better_kind(table, monkeypatch):
     found = Comparison(
         "visits", "poisson", "negative_binomial", scores, {"poisson": 0.1} | zero, {"poisson": 0.01} | zero
     )
-    monkeypatch.setattr("plurigp.compare.compare_kinds", lambda frame, schema: {"visits": found})
+    monkeypatch.setattr("plurigp.estimator.compare.compare_kinds", lambda frame, schema: {"visits": found})
     result = run(table, "--compare")
     assert result.exit_code == 0
     assert "poisson −0.100 ± 0.010" in result.stdout

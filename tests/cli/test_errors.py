@@ -4,7 +4,7 @@ import pytest
 import typer
 
 from plurigp.cli.errors import CommandError, one_line_errors
-from plurigp.types import DataError
+from plurigp.core.types import DataError
 
 
 def failing(error: BaseException) -> int:

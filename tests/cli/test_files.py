@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from plurigp.cli.errors import CommandError
 from plurigp.cli.files import check_file, check_folder, check_table, write_table
-from plurigp.files import whole_file, without_formulas
+from plurigp.core.files import whole_file, without_formulas
 
 FRAME = pd.DataFrame({"age": [61.5, None], "stage": ["=1+1", "late"]})
 

@@ -9,9 +9,9 @@ import pandas as pd
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from plurigp.core.types import DataError
 from plurigp.data import KINDS, Coder, infer_schema, read_table
 from plurigp.data.read import GAPS
-from plurigp.types import DataError
 
 NUMBER = st.floats() | st.integers(-5, 20) | st.integers() | st.sampled_from([0.0, 0.25, 0.5, 1.0])
 WORD = st.sampled_from(["yes", "no", "a", "b", "c", "", " ", "1", "2.5", "007", "<0.5", "2020-01-05", "1,5", "5%"])

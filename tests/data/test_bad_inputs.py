@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from plurigp.types import DataError
+from plurigp.core.types import DataError
 
 
 def _cases():

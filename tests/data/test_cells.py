@@ -7,16 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from plurigp.data.cells import (
-    as_numbers,
-    cells_of,
-    distinct_levels,
-    level_codes,
-    plain_level,
-    spell,
-    spells_numbers,
-)
-from plurigp.types import DataError
+from plurigp.core.types import DataError
+from plurigp.data.cells import as_numbers, cells_of, distinct_levels, level_codes, plain_level, spell, spells_numbers
 
 NAN = np.nan
 

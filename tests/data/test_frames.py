@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
+from plurigp.core.types import DataError
 from plurigp.data import to_frame
-from plurigp.types import DataError
 
 
 def test_a_good_frame_is_handed_through_without_a_copy():

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from plurigp.core.types import DataError
 from plurigp.data import ASIDE, Column, Schema, infer_schema
-from plurigp.types import DataError
 
 N = 200
 

@@ -9,12 +9,12 @@ import pandas as pd
 import pytest
 
 import plurigp
-from plurigp.compare import candidates
 from plurigp.data import KINDS, Coder, Column, Schema
 from plurigp.data.kinds import EffectMeasure
+from plurigp.estimator.compare import candidates
 from plurigp.likelihoods import registry
 from plurigp.report.words import kind, trait
-from plurigp.study.characterise import CONTRASTS, associations, characteristics, read_values
+from plurigp.study.findings.characterise import CONTRASTS, associations, characteristics, read_values
 
 SOURCE = Path(plurigp.__file__).parent
 BUILT_IN = tuple(KINDS)

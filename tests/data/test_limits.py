@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from plurigp.core.types import DataError
 from plurigp.data import Coder, Column, Schema, infer_schema
 from plurigp.data.limits import bounds_of_text
-from plurigp.types import DataError
 
 INF = np.inf
 

@@ -4,11 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from plurigp.core.types import DataError
 from plurigp.data import Coder, infer_schema, read_table, to_rows
 from plurigp.data.parquet import ParquetTable, is_parquet
-from plurigp.likelihoods import blocks
-from plurigp.likelihoods.blocks import arrange, arrange_columns, make_layout
-from plurigp.types import DataError
+from plurigp.likelihoods.layout import arrange, arrange_columns, make_layout
 
 pytest.importorskip("pyarrow")
 
@@ -34,7 +33,7 @@ def test_the_same_schema_and_coder(path):
 
 @pytest.mark.parametrize("limit", [2**30, 100], ids=["in memory", "in a file"])
 def test_the_same_coded_cells_in_block_order(path, limit, monkeypatch):
-    monkeypatch.setattr(blocks, "IN_MEMORY", limit)
+    monkeypatch.setattr(layout, "IN_MEMORY", limit)
     frame = read_table(path)
     coder = Coder.fit(frame, infer_schema(frame, SCHEMA))
     layout = make_layout(coder.schema)

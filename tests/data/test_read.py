@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from plurigp.core.types import DataError
 from plurigp.data import infer_schema, read_table
 from plurigp.data.read import GAPS
-from plurigp.types import DataError
 
 
 @pytest.fixture

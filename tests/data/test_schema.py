@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from plurigp.core.types import DataError
 from plurigp.data import ASIDE, Column, Schema
 from plurigp.data.schema import load_schema
-from plurigp.types import DataError
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=30)
 LEVEL = TEXT | st.booleans() | st.integers(-(2**62), 2**62) | st.floats(allow_nan=False, allow_infinity=False)

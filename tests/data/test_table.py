@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from plurigp.core.types import DataError
 from plurigp.data import KINDS, Coder, Column, Schema, infer_schema
-from plurigp.types import DataError
 
 
 @pytest.fixture

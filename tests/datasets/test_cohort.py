@@ -7,9 +7,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.mixture import GaussianMixture
 from sklearn.model_selection import cross_val_score
 
+from plurigp.core.types import DataError
 from plurigp.data.table import Coder
 from plurigp.datasets import simulate_cohort
-from plurigp.types import DataError
 
 
 @pytest.fixture(scope="module")

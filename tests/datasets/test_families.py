@@ -5,11 +5,11 @@ import pytest
 from scipy import stats
 from scipy.special import expit, ndtr, softmax
 
+from plurigp.core.types import DataError
 from plurigp.data import KINDS, Coder, infer_schema
 from plurigp.datasets import simulate
 from plurigp.datasets.families import FAMILIES, draw_cells, function_slices
 from plurigp.datasets.plans import Plan
-from plurigp.types import DataError
 
 N = 20000
 

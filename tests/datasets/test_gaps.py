@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from plurigp.core.types import DataError
 from plurigp.datasets.gaps import hide
-from plurigp.types import DataError
 
 N = 8000
 

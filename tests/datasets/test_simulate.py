@@ -6,10 +6,10 @@ import pytest
 from scipy import stats
 from scipy.special import expit, log_softmax, ndtr
 
+from plurigp.core.types import DataError
 from plurigp.data.table import Coder
 from plurigp.datasets import simulate
 from plurigp.datasets.simulate import COLUMNS
-from plurigp.types import DataError
 
 
 def column_log_prob(simulation, name, f):

@@ -10,8 +10,8 @@ import pytest
 from scipy import special, stats
 
 from plurigp.likelihoods.base import Likelihood
-from plurigp.likelihoods.beta import EDGE
-from plurigp.likelihoods.gaussian import FLOOR
+from plurigp.likelihoods.families.beta import EDGE
+from plurigp.likelihoods.families.gaussian import FLOOR
 from plurigp.likelihoods.registry import LIKELIHOODS
 
 

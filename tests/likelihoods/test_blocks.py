@@ -10,8 +10,7 @@ import pytest
 
 from plurigp.data import KINDS, Column, Schema, Table
 from plurigp.likelihoods.base import expected_log_prob, own_rule, predictive_log_prob, predictive_mean
-from plurigp.likelihoods.blocks import (
-    arrange,
+from plurigp.likelihoods.evaluate import (
     by_block,
     cell_functions,
     cell_log_probs,
@@ -20,14 +19,12 @@ from plurigp.likelihoods.blocks import (
     draws,
     encoder_features,
     expected_log_probs,
-    make_layout,
-    n_shared,
     points,
     predictive_log_probs,
     predictive_means,
-    rules_of,
     seen_features,
 )
+from plurigp.likelihoods.layout import arrange, make_layout, n_shared, rules_of
 from plurigp.likelihoods.registry import likelihood_of
 from plurigp.likelihoods.rules import gauss_hermite
 

@@ -14,7 +14,7 @@ from plurigp.data import Column
 from plurigp.data.scale import OutOfScaleWarning
 from plurigp.likelihoods import special
 from plurigp.likelihoods.base import expected_log_prob, predictive_mean
-from plurigp.likelihoods.poisson import SLIP
+from plurigp.likelihoods.families.poisson import SLIP
 from plurigp.likelihoods.registry import LIKELIHOODS
 
 KINDS = ("poisson", "negative_binomial", "zero_inflated_poisson")

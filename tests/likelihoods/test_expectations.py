@@ -14,7 +14,7 @@ from scipy import special, stats
 
 from plurigp.data import Column
 from plurigp.likelihoods.base import expected_log_prob, predictive_log_prob, predictive_mean
-from plurigp.likelihoods.gaussian import FLOOR
+from plurigp.likelihoods.families.gaussian import FLOOR
 from plurigp.likelihoods.rules import expect, expect_by_sampling, gauss_hermite
 
 N = 40  # cells per family

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from plurigp.likelihoods.beta import EDGE
-from plurigp.likelihoods.gaussian import FLOOR
+from plurigp.likelihoods.families.beta import EDGE
+from plurigp.likelihoods.families.gaussian import FLOOR
 from plurigp.likelihoods.registry import LIKELIHOODS
 
 N_DRAWS = 20_000

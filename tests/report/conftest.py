@@ -9,11 +9,11 @@ import pandas as pd
 import pytest
 
 from plurigp.datasets import simulate_cohort
-from plurigp.picture import two_dimensions
 from plurigp.study import Clusters, Consensus, Map, Nulls, StudyConfig, StudyResult
-from plurigp.study.characterise import associations, characteristics, missingness, read_values
-from plurigp.study.mixture import Mixture
-from plurigp.study.survival import survival_by_subtype
+from plurigp.study.findings.characterise import associations, characteristics, missingness, read_values
+from plurigp.study.findings.mixture import Mixture
+from plurigp.study.findings.survival import survival_by_subtype
+from plurigp.study.findings.view import two_dimensions
 
 HORIZONS = (30.0, 180.0)
 

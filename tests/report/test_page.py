@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from plurigp.core.types import DataError
 from plurigp.report import render, report_figures, write_report
 from plurigp.report.page import as_json, plotly_js, source_hash
-from plurigp.types import DataError
 
 NAMES = {"gaps", "selection", "map", "sizes", "number", "consensus", "cdf", "shuffled", "structureless",
          "characteristics", "survival", "predictions", "calibration", "training"}  # fmt: skip

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from plurigp.study import Clusters, Consensus, Map, Nulls, StudyResult
-from plurigp.study.mixture import Mixture
+from plurigp.study.findings.mixture import Mixture
 
 HOSTILE = ["=cmd()", "<script>alert(1)</script>", 'naïve, "quoted"\nline', "+1+1", "-x", "@a", "'=x"]
 

@@ -12,7 +12,7 @@ from plurigp import Study, load_study
 from plurigp.data import KINDS
 from plurigp.data.observed import read_observed
 from plurigp.report.page import render
-from plurigp.study.null import structureless_table
+from plurigp.study.findings.null import structureless_table
 
 N = 150
 INF = np.inf

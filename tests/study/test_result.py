@@ -5,9 +5,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from plurigp.core.types import DataError
 from plurigp.study import load_study
-from plurigp.study.mixture import memberships
-from plurigp.types import DataError
+from plurigp.study.findings.mixture import memberships
 
 
 def test_a_saved_study_comes_back_whole(small_result, tmp_path):

@@ -12,11 +12,11 @@ import pytest
 
 import plurigp
 from plurigp import Study, load_study
+from plurigp.core.types import DataError
 from plurigp.data.scale import OutOfScaleWarning
 from plurigp.datasets import simulate_cohort
-from plurigp.study.null import structureless_table
-from plurigp.study.store import read_arrays
-from plurigp.types import DataError
+from plurigp.study.findings.null import structureless_table
+from plurigp.study.fits.store import read_arrays
 
 SETTINGS = {
     "n_components": (2,), "n_restarts": 1, "max_epochs": 4, "n_refits": 4, "n_references": 2, "n_permutations": 50,
@@ -157,7 +157,7 @@ def test_more_subtypes_than_rows_allow():
 
 
 def test_without_structure_strata_describe_the_map_and_nothing_is_on_disk(monkeypatch):
-    monkeypatch.setattr("plurigp.study.cluster.Choice.structured", False)
+    monkeypatch.setattr("plurigp.study.findings.cluster.Choice.structured", False)
     result = Study(n_jobs=0, **(SETTINGS | {"n_subtypes": "stability"})).fit(cohort())
     assert result.folder is None
     facts = result.facts

@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -400,24 +401,5 @@ def demo(
     run_demo(out, **{name: value for name, value in options.items() if value is not None})
 
 
-@verb
-def reproduce(
-    name: Annotated[
-        str, typer.Argument(metavar="NAME", help="simulated, clinical, ablations, runtime, or page for the page alone.")
-    ],
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder for the results.")],
-    quick: Annotated[bool, typer.Option("--quick", help="Small sizes: minutes, not hours.")] = False,
-) -> None:
-    """Run one of the paper's experiments.
-
-    Writes figures, a JSON file and a page, paper.md: claim by claim what the paper says and what was measured.
-    Every finished fit is kept in --out: the same command goes on where it was stopped. The digits come with the
-    experiments extra: pip install 'plurigp[experiments]'.
-
-    \b
-    Example:
-      plurigp reproduce simulated --quick --out run
-    """
-    from plurigp.cli.reproduce import run_reproduce
-
-    run_reproduce(name, out, quick)
+for entry in entry_points(group="plurigp.verbs"):  # programs beside the library, such as the paper's experiments
+    verb(entry.load())

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from plurigp.cli.errors import about
 from plurigp.cli.files import check_file
 from plurigp.cli.text import say, say_json, say_table
-from plurigp.files import whole_file
+from plurigp.core.files import whole_file
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,7 +46,7 @@ def run_check(
 def _compared(path: Path, frame: "pd.DataFrame", schema: "Schema") -> dict[str, Any]:
     from dataclasses import asdict
 
-    from plurigp.compare import compare_kinds
+    from plurigp.estimator.compare import compare_kinds
 
     with about(path):
         return {name: asdict(found) for name, found in compare_kinds(frame, schema).items()}

@@ -48,7 +48,7 @@ def one_line_errors() -> Iterator[None]:
 @contextmanager
 def about(path: Path) -> Iterator[None]:
     """Put the file's name before an error about its data, unless it is named there already."""
-    from plurigp.types import DataError
+    from plurigp.core.types import DataError
 
     try:
         yield
@@ -60,7 +60,7 @@ def about(path: Path) -> Iterator[None]:
 
 def is_ours(error: Exception) -> bool:
     """Whether the user can mend it: bad data, a bad parameter, a file, memory. Imports nothing for it."""
-    known = (("plurigp.types", "DataError"), ("sklearn.utils._param_validation", "InvalidParameterError"))
+    known = (("plurigp.core.types", "DataError"), ("sklearn.utils._param_validation", "InvalidParameterError"))
     loaded = [getattr(sys.modules.get(module), name, None) for module, name in known]
     return isinstance(error, (CommandError, OSError, MemoryError, FloatingPointError, *filter(None, loaded)))
 

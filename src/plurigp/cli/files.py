@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plurigp.cli.errors import CommandError
-from plurigp.files import whole_file, without_formulas
+from plurigp.core.files import whole_file, without_formulas
 
 if TYPE_CHECKING:
     import pandas as pd

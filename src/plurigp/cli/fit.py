@@ -38,9 +38,9 @@ def run_fit(
 
 def check_request(out: Path, options: dict[str, Any]) -> None:
     """Refuse what would fail later, before a large table is read: an unknown name, a folder that is no model's."""
-    from plurigp.encoder import ENCODERS
-    from plurigp.gp.kernels import parse_kernel
-    from plurigp.persistence import MANIFEST
+    from plurigp.estimator.persistence import MANIFEST
+    from plurigp.inference.encoder import ENCODERS
+    from plurigp.inference.gp.kernels import parse_kernel
 
     if out.is_dir() and any(out.iterdir()) and not (out / MANIFEST).exists():
         raise CommandError(f"{out}: holds other files and no model; name an empty or a new folder.")

@@ -13,7 +13,7 @@ import threading
 import time
 from typing import Any
 
-from plurigp.types import INTERRUPTED
+from plurigp.core.types import INTERRUPTED
 
 GRACE = 1.0  # seconds to unwind
 

@@ -38,8 +38,8 @@ def write_page(
     result: "StudyResult", path: Path, folder: Path, title: str | None = None, table: "pd.DataFrame | None" = None
 ) -> list[str]:
     """The page, and every figure as SVG and PNG where a browser is there to draw them; what was written."""
+    from plurigp.core.types import DataError
     from plurigp.report import report_figures, search, write_pictures, write_report
-    from plurigp.types import DataError
 
     write_report(result, path, title, table)
     browser = search()

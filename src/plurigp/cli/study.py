@@ -47,7 +47,7 @@ def run_study(
 def show(result: "StudyResult", out: Path, written: list[str]) -> None:
     """The findings in a few lines and two tables."""
     from plurigp.report.words import parts_of
-    from plurigp.study.robustness import untested
+    from plurigp.study.findings.robustness import untested
 
     facts = result.facts
     say(f"{facts['n_rows']} rows, {facts['n_columns']} columns, {facts['gap_share']:.0%} of cells are gaps")
@@ -73,7 +73,7 @@ def risk(line: dict[Any, Any]) -> str:
 
 def verdict(facts: dict[str, Any], n: int) -> str:
     """Whether there is structure, in one sentence; n strata describe the map."""
-    from plurigp.study.robustness import untested
+    from plurigp.study.findings.robustness import untested
 
     R, remedy = facts["n_references"], untested(facts)
     if facts["structured"] is None:

@@ -1,6 +1,5 @@
 """The data layer: tables of every make, the kinds of their columns, and the coded numbers the model takes."""
 
-from plurigp.data.batches import batches
 from plurigp.data.column import ASIDE, Column
 from plurigp.data.frames import to_frame, to_rows
 from plurigp.data.infer import infer_schema
@@ -18,7 +17,6 @@ __all__ = [
     "Kind",
     "Schema",
     "Table",
-    "batches",
     "infer_schema",
     "is_parquet",
     "read_table",

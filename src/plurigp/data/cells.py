@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 from pandas.api import types as pdt
 
+from plurigp.core.text import at
+from plurigp.core.types import DataError
 from plurigp.data.column import Level
-from plurigp.data.wording import at
-from plurigp.types import DataError
 
 LARGEST = 1e100
 _NUMBER = re.compile(r"\s*[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?\s*")

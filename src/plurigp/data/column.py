@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from plurigp.data.wording import at, listing, nearest, show
-from plurigp.types import DataError
+from plurigp.core.text import at, listing, nearest, show
+from plurigp.core.types import DataError
 
 ASIDE = "aside"
 Level = str | bool | int | float

@@ -7,9 +7,9 @@ from typing import Any, TypeVar
 import numpy as np
 import pandas as pd
 
+from plurigp.core.text import at, show
+from plurigp.core.types import DataError
 from plurigp.data.parquet import ParquetTable, Rows, is_parquet
-from plurigp.data.wording import at, show
-from plurigp.types import DataError
 
 R = TypeVar("R", pd.DataFrame, ParquetTable)
 

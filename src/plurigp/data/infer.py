@@ -7,6 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
+from plurigp.core.text import bare, file_name, listing, show
+from plurigp.core.types import DataError
 from plurigp.data.cells import (
     Cells,
     as_numbers,
@@ -23,8 +25,6 @@ from plurigp.data.kinds import read_column, settled
 from plurigp.data.levels import two_levels
 from plurigp.data.limits import text_bounds
 from plurigp.data.schema import Schema, changed, check_names, companions_aside, declaration, load_schema
-from plurigp.data.wording import bare, file_name, listing, show
-from plurigp.types import DataError
 
 MOST_LEVELS = 50  # more than this many levels are not one categorical column unless declared so
 SMALL_COUNT = 50

@@ -6,6 +6,8 @@ from enum import StrEnum
 
 import numpy as np
 
+from plurigp.core.text import at, nearest, show
+from plurigp.core.types import DataError
 from plurigp.data.cells import Cells, cells_of
 from plurigp.data.column import ASIDE, Column
 from plurigp.data.levels import nearest_level, read_levels, settle_bernoulli, settle_categorical, settle_ordinal
@@ -46,8 +48,6 @@ from plurigp.data.numeric import (
     whole,
 )
 from plurigp.data.parquet import Rows
-from plurigp.data.wording import at, nearest, show
-from plurigp.types import DataError
 
 
 class EffectMeasure(StrEnum):

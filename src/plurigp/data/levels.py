@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from plurigp.core.text import at, listing, show
+from plurigp.core.types import DataError
 from plurigp.data.cells import Cells, as_numbers, distinct_levels, level_codes, value_at
 from plurigp.data.column import Column, Level
 from plurigp.data.numeric import Units
-from plurigp.data.wording import at, listing, show
-from plurigp.types import DataError
 
 _PAIRS = (  # words that mean no and yes whatever their alphabetical order
     ("no", "yes"), ("n", "y"), ("false", "true"), ("negative", "positive"), ("neg", "pos"), ("-", "+"), ("off", "on"),

@@ -4,12 +4,12 @@ import re
 
 import numpy as np
 
+from plurigp.core.text import at
+from plurigp.core.types import DataError
 from plurigp.data.cells import LARGEST, Cells, as_numbers, first_row, level_number, spell
 from plurigp.data.column import Column
 from plurigp.data.levels import NO, YES
 from plurigp.data.numeric import FARTHEST, Units, geometric_units, in_units, standard_units, standardise
-from plurigp.data.wording import at
-from plurigp.types import DataError
 
 _N = r"(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"  # not padded: 01-05 is a date
 _ONE_SIDE = re.compile(rf"\s*(<=|>=|<|>|≤|≥)\s*([+-]?{_N})\s*")

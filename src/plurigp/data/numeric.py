@@ -4,10 +4,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from plurigp.core.text import amount, at, show
+from plurigp.core.types import DataError
 from plurigp.data.cells import Cells, as_numbers
 from plurigp.data.column import Column
-from plurigp.data.wording import amount, at, show
-from plurigp.types import DataError
 
 EDGE = 1e-6  # coded proportions stay this far inside (0, 1), so that float32 keeps them there
 FARTHEST = 1e9  # standard deviations from the mean: a value beyond is a mistake, and float32 would overflow

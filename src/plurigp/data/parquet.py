@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from plurigp.data.wording import file_name
-from plurigp.types import DataError
+from plurigp.core.text import file_name
+from plurigp.core.types import DataError
 
 PARQUET = (".parquet", ".pq")
 

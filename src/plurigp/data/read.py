@@ -16,11 +16,11 @@ import numpy as np
 import pandas as pd
 from pandas.api import types as pdt
 
+from plurigp.core.text import at, file_name, show
+from plurigp.core.types import DataError
 from plurigp.data.cells import level_number
 from plurigp.data.frames import named, to_frame
 from plurigp.data.parquet import PARQUET
-from plurigp.data.wording import at, file_name, show
-from plurigp.types import DataError
 
 __all__ = ["GAPS", "read_table", "to_frame"]
 

@@ -4,10 +4,10 @@ import warnings
 
 import numpy as np
 
+from plurigp.core.text import at
 from plurigp.data.column import Column
 from plurigp.data.kinds import kind_of
 from plurigp.data.numeric import read_counts
-from plurigp.data.wording import at
 
 SMALLEST = 1e4  # a count up to this is never out of scale
 FEWEST = 4  # other counts above zero that a column must have to tell

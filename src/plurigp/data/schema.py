@@ -9,11 +9,11 @@ from typing import Any
 
 import pandas as pd
 
+from plurigp.core.text import amount, at, file_name, listing, nearest, show
+from plurigp.core.types import DataError
 from plurigp.data import toml
 from plurigp.data.column import ASIDE, SETTINGS, Column, checked_settings
 from plurigp.data.kinds import kind_of
-from plurigp.data.wording import amount, at, file_name, listing, nearest, show
-from plurigp.types import DataError
 
 __all__ = ["ASIDE", "Column", "Schema", "load_schema"]
 

@@ -10,6 +10,8 @@ import numpy as np
 import pandas as pd
 from pandas.api import types as pdt
 
+from plurigp.core.text import nearest, show
+from plurigp.core.types import DataError
 from plurigp.data.column import ASIDE, Column
 from plurigp.data.few import FEW, Coded, code_column, code_few
 from plurigp.data.fill import fill_gaps, in_dtype
@@ -19,8 +21,6 @@ from plurigp.data.numeric import Units, trial_counts
 from plurigp.data.parquet import Rows
 from plurigp.data.scale import warn_out_of_scale
 from plurigp.data.schema import Schema, companions_aside
-from plurigp.data.wording import nearest, show
-from plurigp.types import DataError
 
 
 @dataclass(frozen=True, eq=False)

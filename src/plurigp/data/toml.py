@@ -3,10 +3,10 @@
 import re
 import tomllib
 
+from plurigp.core.text import show
+from plurigp.core.types import DataError
 from plurigp.data.column import ASIDE, Column, Level
 from plurigp.data.kinds import KINDS, kind_of
-from plurigp.data.wording import show
-from plurigp.types import DataError
 
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from plurigp.core.types import DataError
 from plurigp.data.schema import Schema
 from plurigp.datasets.families import draw_cells, schema_of
 from plurigp.datasets.functions import draw_functions
 from plurigp.datasets.gaps import hide
 from plurigp.datasets.plans import Plan
-from plurigp.types import DataError
 
 N_DIMENSIONS = 4
 LENGTHSCALE = 3.0  # the latent spread is 1 per dimension: functions bend, but gently

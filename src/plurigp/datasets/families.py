@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit, ndtr, softmax
 
+from plurigp.core.types import DataError
 from plurigp.data.schema import Column, Schema
 from plurigp.datasets.further import FURTHER
 from plurigp.datasets.plans import EDGE, Family, Plan
-from plurigp.types import DataError
 
 
 def _plan_gaussian(rng: np.random.Generator, name: str, n_levels: int, trials: int) -> Plan:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from plurigp.threads import one_thread
+from plurigp.core.threads import one_thread
 
 N_FREQUENCIES = 1000
 ROWS_AT_ONCE = 4096

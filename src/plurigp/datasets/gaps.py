@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit
 
-from plurigp.types import DataError
+from plurigp.core.types import DataError
 
 MECHANISMS = ("random", "observed", "self")
 STRENGTH = 1.5  # log odds of a gap per standard deviation of what drives it

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from plurigp.arrays import Array, Scalar
+from plurigp.core.arrays import Array, Scalar
 from plurigp.data import Column
 from plurigp.likelihoods.rules import Rule, expect, expect_with_slopes, gauss_hermite, log_expect
 from plurigp.likelihoods.special import softplus

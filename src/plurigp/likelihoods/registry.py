@@ -4,25 +4,25 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from importlib import import_module
 
+from plurigp.core.text import nearest
+from plurigp.core.types import DataError
 from plurigp.data import KINDS
-from plurigp.data.wording import nearest
 from plurigp.likelihoods.base import Likelihood
-from plurigp.likelihoods.bernoulli import bernoulli, binomial
-from plurigp.likelihoods.beta import beta
-from plurigp.likelihoods.categorical import categorical
-from plurigp.likelihoods.censored import censored_gaussian, censored_lognormal
-from plurigp.likelihoods.censored_gamma import censored_gamma
-from plurigp.likelihoods.counts import negative_binomial, zero_inflated_poisson
-from plurigp.likelihoods.gamma import gamma
-from plurigp.likelihoods.gaussian import gaussian, gaussian_hetero
-from plurigp.likelihoods.lognormal import lognormal
-from plurigp.likelihoods.ordinal import ordinal
-from plurigp.likelihoods.poisson import poisson
-from plurigp.likelihoods.student_t import student_t
-from plurigp.likelihoods.weibull import weibull
-from plurigp.likelihoods.zero_lognormal import zero_lognormal
-from plurigp.likelihoods.zero_one_beta import zero_one_beta
-from plurigp.types import DataError
+from plurigp.likelihoods.families.bernoulli import bernoulli, binomial
+from plurigp.likelihoods.families.beta import beta
+from plurigp.likelihoods.families.categorical import categorical
+from plurigp.likelihoods.families.censored import censored_gaussian, censored_lognormal
+from plurigp.likelihoods.families.censored_gamma import censored_gamma
+from plurigp.likelihoods.families.counts import negative_binomial, zero_inflated_poisson
+from plurigp.likelihoods.families.gamma import gamma
+from plurigp.likelihoods.families.gaussian import gaussian, gaussian_hetero
+from plurigp.likelihoods.families.lognormal import lognormal
+from plurigp.likelihoods.families.ordinal import ordinal
+from plurigp.likelihoods.families.poisson import poisson
+from plurigp.likelihoods.families.student_t import student_t
+from plurigp.likelihoods.families.weibull import weibull
+from plurigp.likelihoods.families.zero_lognormal import zero_lognormal
+from plurigp.likelihoods.families.zero_one_beta import zero_one_beta
 
 _FAMILIES = (
     gaussian,

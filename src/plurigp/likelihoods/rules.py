@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float
 
-from plurigp.arrays import Array, Scalar
+from plurigp.core.arrays import Array, Scalar
 
 
 class Rule(NamedTuple):

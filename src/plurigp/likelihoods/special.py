@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jax.scipy.special import erfc
 
-from plurigp.arrays import Array
+from plurigp.core.arrays import Array
 
 SHIFT = {4: 3, 8: 8}  # by bytes of a number: below it, log Γ(x) = log Γ(x + SHIFT) − log x (x + 1) …; from it on
 # Stirling's series is exact to rounding

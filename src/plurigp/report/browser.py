@@ -9,10 +9,10 @@ import tempfile
 from pathlib import Path
 from urllib.parse import unquote
 
-from plurigp.files import whole_file
+from plurigp.core.files import whole_file
+from plurigp.core.types import DataError
 from plurigp.report.page import as_json, plotly_js
 from plurigp.report.theme import Figure
-from plurigp.types import DataError
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "microsoft-edge", "msedge")
 APPS = (

@@ -5,11 +5,11 @@ from typing import Any
 
 import pandas as pd
 
+from plurigp.core.types import DataError
 from plurigp.data import to_frame
 from plurigp.study import StudyResult
+from plurigp.study.fits.store import read_json
 from plurigp.study.run import STARTED
-from plurigp.study.store import read_json
-from plurigp.types import DataError
 
 
 def studied_cells(result: StudyResult, table: Any) -> pd.DataFrame:

@@ -13,7 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 import plurigp
-from plurigp.files import whole_file
+from plurigp.core.files import whole_file
 from plurigp.report.cells import studied_cells
 from plurigp.report.figures import (
     calibration_figure,
@@ -37,7 +37,7 @@ from plurigp.report.tables import page_tables
 from plurigp.report.theme import Figure
 from plurigp.report.words import counted, is_continuum, p_is, parts_of, percent, shown
 from plurigp.study import StudyResult
-from plurigp.study.robustness import untested
+from plurigp.study.findings.robustness import untested
 
 EMPTY_STYLE = ""  # plotly.js adds one empty style element and fills it by script
 FURTHER_STYLE = re.compile(r'getElementById\("([0-9a-f]{64})"\)')  # and others, unless an element has their name

@@ -24,7 +24,7 @@ from plurigp.report.words import (
     signed,
 )
 from plurigp.study import StudyResult
-from plurigp.study.robustness import untested
+from plurigp.study.findings.robustness import untested
 
 MOST_LINES = 400  # of one table on the page; the file has them all
 

@@ -8,7 +8,7 @@ from typing import Any, SupportsInt
 
 from plurigp.data import ASIDE, KINDS
 from plurigp.data.kinds import EffectMeasure
-from plurigp.study.contrasts import LOG_HAZARD_RATIO, LOG_ODDS_RATIO
+from plurigp.study.findings.contrasts import LOG_HAZARD_RATIO, LOG_ODDS_RATIO
 
 Number = float | int | None  # None is how JSON keeps a number that is not known
 

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from plurigp.core.types import DataError
 from plurigp.estimator import PluriGP, load
-from plurigp.study.mixture import Mixture, memberships
-from plurigp.study.store import (
+from plurigp.study.findings.mixture import Mixture, memberships
+from plurigp.study.fits.store import (
     frame_from_plain,
     frame_to_plain,
     read_arrays,
@@ -22,7 +23,6 @@ from plurigp.study.store import (
     write_csv,
     write_json,
 )
-from plurigp.types import DataError
 
 FORMAT = 1
 RESULT, ARRAYS, ASSIGNMENTS, LATENT, TABLES, MODEL = (

@@ -9,19 +9,19 @@ from typing import Any
 import pandas as pd
 
 import plurigp
+from plurigp.core.files import whole_file
+from plurigp.core.types import DataError
 from plurigp.data import Coder, Schema, infer_schema, to_frame
 from plurigp.data.kinds import cells_in, read_column
 from plurigp.data.scale import out_of_scale_message, out_of_scale_row
-from plurigp.files import whole_file
-from plurigp.study.config import StudyConfig, config_toml
-from plurigp.study.judge import judge
-from plurigp.study.learn import amount_of_work, learn
-from plurigp.study.pool import Pool, available_cores
-from plurigp.study.progress import Progress
+from plurigp.study.assemble import judge
+from plurigp.study.findings.survival import read_outcome
+from plurigp.study.fits.config import StudyConfig, config_toml
+from plurigp.study.fits.learn import amount_of_work, learn
+from plurigp.study.fits.pool import Pool, available_cores
+from plurigp.study.fits.progress import Progress
+from plurigp.study.fits.store import plain, read_json, write_json
 from plurigp.study.result import MODEL, StudyResult
-from plurigp.study.store import plain, read_json, write_json
-from plurigp.study.survival import read_outcome
-from plurigp.types import DataError
 
 FITS, STARTED, CONFIG, SCHEMA = "fits", "study.json", "study.toml", "schema.toml"
 MIN_ROWS = 60

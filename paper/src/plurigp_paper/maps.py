@@ -1,0 +1,167 @@
+"""A study of a table: the choice of Q, the map, how it clusters, and the consensus; with or without characteristics."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.manifold import TSNE
+from sklearn.metrics import adjusted_rand_score
+
+from plurigp.answers.heldout import hide_cells
+from plurigp.core.threads import one_thread
+from plurigp.data import Schema
+from plurigp.estimator import load
+from plurigp.study import Study, StudyConfig, StudyResult
+from plurigp.study.assemble import find_clusters
+from plurigp.study.findings.cluster import fixed_mixture
+from plurigp.study.findings.mixture import memberships
+from plurigp.study.findings.robustness import choose, robustness
+from plurigp.study.fits.config import COVARIANCES
+from plurigp.study.fits.learn import amount_of_work, learn
+from plurigp.study.fits.pool import Pool
+from plurigp.study.fits.progress import Progress
+from plurigp.study.fits.select import selection_frame, selection_tasks
+from plurigp.study.fits.tasks import HIDDEN, held_out_rows, seed_of, training_rows
+from plurigp.study.run import FITS, settled_schema, start
+from plurigp_paper.scores import score
+
+SEED = 0
+REST = "rest"  # one group of columns, whatever their kinds
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """What the experiments read off a study."""
+
+    x: np.ndarray  # [N Q]
+    subtype: np.ndarray  # [N] int, 0 for outliers
+    n_paper: int
+    clusterings: pd.DataFrame
+    structured: bool | None
+    structure_p: float
+    subtypes: pd.DataFrame
+    selection: pd.DataFrame
+    config: StudyConfig
+
+    @property
+    def n_stability(self) -> int:
+        """How many clusters the study would pick: one where its half maps agree no better than structureless ones."""
+        best = int(self.clusterings["n_clusters"].iloc[int(self.clusterings["gain"].to_numpy().argmax())])
+        return 1 if self.structured is False else best
+
+
+def full_study(folder: Path, table: pd.DataFrame, schema: Schema, **settings: Any) -> tuple[Found, StudyResult]:
+    """The library's study, or going on with it: characteristics and outcomes too."""
+    result = Study(schema=schema, out=folder, verbose=True, random_state=SEED, **settings).fit(table)
+    found = Found(
+        result.latent.mean,
+        result.clusters.subtype,
+        int(result.facts["n_paper_clusters"]),
+        result.clusterings,
+        result.facts["structured"],
+        result.facts["structure_p"],
+        result.subtypes,
+        result.selection,
+        StudyConfig.from_dict(result.config),
+    )
+    return found, result
+
+
+def map_study(folder: Path, table: pd.DataFrame, schema: Schema, **settings: Any) -> Found:
+    """The same fits and the same consensus without characteristics, which say little of 784 pixels.
+
+    In this process: families of the experiments are known here only.
+    """
+    config = StudyConfig.from_dict({"random_state": SEED, **settings})
+    schema = settled_schema(table, schema, config)
+    start(folder, table, schema, config)
+    with Progress(*amount_of_work(len(table), config), True) as progress:
+        maps = learn(Pool(folder / FITS, schema, config, 0, None, progress), table, config)
+    x = maps.latent.arrays["mean"]
+    choice = choose(maps.halves, maps.references, config)
+    clusters, K = find_clusters(x, maps.latent.arrays["sd"], maps.paper, choice, config)
+    robust = robustness(x, clusters, K, maps.halves, maps.references, choice, config)
+    return Found(
+        x,
+        clusters.subtype,
+        int((maps.paper.subtype > 0).sum()),
+        choice.frame(K),
+        choice.structured,
+        choice.p,
+        robust.subtypes,
+        maps.selection,
+        config,
+    )
+
+
+def choose_dimension(folder: Path, table: pd.DataFrame, schema: Schema, **settings: Any) -> list[dict[str, Any]]:
+    """The study's choice of Q alone: every Q with its restarts, the best bound of each, hidden cells of held-out rows.
+
+    One line per Q, with the paper's reconstruction score, the density and the course of training beside it.
+    """
+    config = StudyConfig.from_dict({"random_state": SEED, **settings})
+    settled = settled_schema(table, schema, config)
+    start(folder, table, settled, config)
+    tasks = selection_tasks(len(table), config)
+    with Progress(len(tasks), float(sum(len(task.rows) for task in tasks)), True) as progress:
+        pool = Pool(folder / FITS, settled, config, 0, None, progress)
+        finished = dict(zip((task.name for task in tasks), pool.run(tasks, lambda _: table), strict=True))
+    lines = []
+    for line in selection_frame(tasks, list(finished.values())).to_dict("records"):
+        fit = str(line["fit"])
+        truth = table.iloc[held_out_rows(len(table), training_rows(len(table), config), config)].reset_index(drop=True)
+        shown = hide_cells(truth, settled, config.hidden_share, seed_of(config.random_state, HIDDEN))
+        scores = score(load(pool.folder / fit), truth, shown, {c.name: REST for c in settled.used})
+        trace = finished[fit].arrays["trace.bound"] / len(tasks[0].rows)
+        lines.append(
+            {
+                "Q": int(line["n_components"]),
+                "cells": float(line["score"]),
+                "gap": float(line["gap"]),
+                "gap_se": float(line["gap_se"]),
+                "chosen": bool(line["chosen"]),
+                "reconstruction": scores["reconstruction"][REST],
+                "density": scores["density"]["all"],
+                "trace": np.round(trace, 3).tolist(),
+            }
+        )
+    return lines
+
+
+def clusters_found(found: Found, truth: np.ndarray) -> dict[str, Any]:
+    """Agreement with the known groups at their own number and at the study's, and all that is known without them."""
+    n_true = len(np.unique(truth))
+    rand = {name: rand_index(found.x, truth, n_true, name) for name in COVARIANCES}
+    rand["stability"] = rand_index(found.x, truth, found.n_stability, "tied")
+    return {"n_true": n_true, "rand": rand, **numbers(found)}
+
+
+def numbers(found: Found) -> dict[str, Any]:
+    """The study's own numbers, for the page."""
+    wanted = ["subtype", "size", "index", "permutation_threshold", "permutation_p"]
+    return {
+        "n_rows": len(found.x),
+        "n_components": found.x.shape[1],
+        "n_paper": found.n_paper,
+        "n_stability": found.n_stability,
+        "structured": found.structured,
+        "structure_p": found.structure_p,
+        "n_outliers": int((found.subtype == 0).sum()),
+        "consensus": found.subtypes[wanted].to_dict("records"),
+        "n_refits": found.config.n_refits,
+        "n_references": found.config.n_references,
+    }
+
+
+def rand_index(x: np.ndarray, truth: np.ndarray, K: int, covariance: str) -> float:
+    """Adjusted Rand index of a K-component mixture of the latent means with the known groups."""
+    fitted = fixed_mixture(x, K, covariance, 10, 0.0, SEED)
+    return float(adjusted_rand_score(truth, memberships(fitted, x)[0]))
+
+
+def flat_view(x: np.ndarray) -> np.ndarray:
+    """Two dimensions for the eye, neighbours kept: t-SNE, where the paper has UMAP."""
+    with one_thread():
+        return TSNE(random_state=SEED, init="pca", perplexity=min(30.0, len(x) / 4)).fit_transform(x)

@@ -1,0 +1,34 @@
+"""One experiment by name, full or quick, and the page that shows all that are there."""
+
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from plurigp.core.types import DataError
+from plurigp_paper.claims import Claim, claims_of
+from plurigp_paper.page import NAMES, read_results, write_page
+
+PAGE = "page"
+
+
+@dataclass(frozen=True)
+class Reproduced:
+    """The paper's claims that an experiment speaks to, the signs it must show, and the page."""
+
+    claims: list[Claim]
+    directions: dict[str, bool]
+    page: Path
+
+
+def reproduce(name: str, out: Path, quick: bool, quiet: bool = False) -> Reproduced:
+    """Run, or go on with, one experiment and write the page; "page" writes the page alone."""
+    if name not in (*NAMES, PAGE):
+        raise DataError(f"there is no experiment {name!r}; there are {', '.join(NAMES)}, and {PAGE}.")
+    if name == PAGE:
+        return Reproduced([], {}, write_page(out))
+    module: Any = import_module(f"plurigp_paper.{name}")
+    module.run(out, module.QUICK if quick else module.Sizes(), quiet)
+    results = read_results(out)[name]
+    directions = module.directions(results) if hasattr(module, "directions") else {}
+    return Reproduced(claims_of({name: results}), directions, write_page(out))

@@ -1,0 +1,1 @@
+"""What a trained model is asked: places, densities, filled gaps, draws, calibration."""

@@ -1,0 +1,95 @@
+"""Log densities: of whole rows, of hidden cells, and of cells that the encoder has read."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from plurigp.answers.latent import latent_chunk
+from plurigp.answers.predictor import Predictor, chunks, schema_order, standard_draws
+from plurigp.answers.weights import (
+    N_PROPOSALS,
+    ask,
+    ask_weighted,
+    effective_size,
+    log_probs_at,
+    log_weights,
+    propose,
+    warn_of_few_draws,
+)
+from plurigp.core.arrays import Array
+from plurigp.data import Table
+from plurigp.inference.compiling import compiled_work
+from plurigp.inference.encoder import LatentNormal
+from plurigp.inference.gp.sparse import moments, project
+from plurigp.likelihoods import evaluate
+
+
+@jax.jit
+def _densities(
+    p: Predictor, values: Array, seen: Array, qx: LatentNormal, noise: Array
+) -> tuple[Float[Array, " B"], Float[Array, " B"]]:
+    """log (1/S) Σ_s p(x_s)/r(x_s) Π_d p(y_d|x_s), and the effective number of draws."""
+    proposals = propose(qx, noise)
+    rows = jax.lax.map(lambda x: log_probs_at(p, values, seen, x)[0].sum(1), proposals.x)
+    weights = rows + proposals.log_ratio
+    total = jax.nn.logsumexp(weights, axis=0)
+    return total - np.log(len(noise)), effective_size(weights - total)
+
+
+@jax.jit
+def _reconstructed(p: Predictor, values: Array, seen: Array, qx: LatentNormal, noise: Array) -> Float[Array, "B D"]:
+    """E over q(x) and q(f|x) of log p(y_d|f), zero at gaps."""
+
+    def one_draw(z: Array) -> Array:
+        f = moments(p.model.gp, p.q, project(p.model.gp, qx.at(z[None, None])[0]))
+        return jnp.concatenate(evaluate.expected_log_probs(p.layout, p.model.thetas, values.T, seen.T, *f, p.rules)).T
+
+    return jax.lax.map(one_draw, noise).mean(0)
+
+
+@jax.jit
+def _cells(
+    p: Predictor, truth: Array, known: Array, seen: Array, qx: LatentNormal, noise: Array
+) -> tuple[Float[Array, "B D"], Float[Array, " B"]]:
+    """log Σ_s w_s p(y_d|x_s) for every known cell, the weights by the seen ones alone, and their effective number."""
+    proposals = propose(qx, noise)
+    cells = jax.lax.map(lambda x: log_probs_at(p, truth, known, x)[0], proposals.x)
+    weights = log_weights(proposals.log_ratio, jnp.where(seen, cells, 0).sum(2))
+    return jax.nn.logsumexp(weights[:, :, None] + cells, axis=0), effective_size(weights)
+
+
+def effective_sample_size(predictor: Predictor, table: Table, n_draws: int = N_PROPOSALS) -> Float[np.ndarray, " N"]:
+    """How many of n_draws importance-weighted draws of x carry each row's answers."""
+    return ask(predictor, table, _densities, n_draws)[1]
+
+
+def log_density(predictor: Predictor, table: Table, n_draws: int = 32) -> np.ndarray:
+    """The importance-weighted lower bound on log p(observed cells) of every row [N], in coded units."""
+    return ask_weighted(predictor, table, _densities, n_draws)
+
+
+def reconstruction(predictor: Predictor, table: Table, n_draws: int = 32) -> np.ndarray:
+    """E log p of every observed cell [N D], NaN at gaps, coded units: the encoder has read what is scored."""
+    cells = schema_order(predictor.layout, ask(predictor, table, _reconstructed, n_draws))
+    return np.where(table.seen, cells, np.nan)
+
+
+def cell_log_density(predictor: Predictor, shown: Table, complete: Table, n_draws: int = 32) -> np.ndarray:
+    """log p(y_d | the cells shown) for every cell of `complete` [N D], coded units, NaN where it has none.
+
+    `shown` has the scored cells hidden; `complete` has the same rows with them in place.
+    """
+    layout = predictor.layout
+    noise = standard_draws(n_draws, predictor.n_components)
+    parts, sizes = [], []
+    with compiled_work():
+        for (n, _, values, seen), (_, _, truth, known) in zip(
+            chunks(layout, shown), chunks(layout, complete), strict=True
+        ):
+            qx = latent_chunk(predictor, values, seen)
+            cells, size = _cells(predictor, truth, known, seen & known, qx, noise)
+            parts.append(np.where(known, np.asarray(cells), np.nan)[:n])
+            sizes.append(np.asarray(size)[:n])
+    warn_of_few_draws(np.concatenate(sizes))
+    return schema_order(layout, np.concatenate(parts))

@@ -1,0 +1,200 @@
+"""Joint draws of x, f and y: of gaps given their rows, of new rows, and of whole tables."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from plurigp.answers.latent import encode_chunk, latent_chunk
+from plurigp.answers.predictor import Predictor, chunk_size, chunks, in_precision, schema_order, standard_draws
+from plurigp.answers.weights import N_PROPOSALS, effective_size, log_probs_at, log_weights, propose, warn_of_few_draws
+from plurigp.core.arrays import Array
+from plurigp.data import Table
+from plurigp.inference.compiling import Compilation, compiled_work
+from plurigp.inference.encoder import LatentNormal
+from plurigp.inference.gp.linalg import unpack_doubled
+from plurigp.inference.gp.sparse import SparseGP, moments, project
+from plurigp.likelihoods import evaluate
+from plurigp.likelihoods.evaluate import Thetas
+from plurigp.likelihoods.families.gaussian import draw_noise
+from plurigp.likelihoods.layout import blocks_with
+
+
+@jax.jit
+def _weighted_draws(
+    p: Predictor, values: Array, seen: Array, qx: LatentNormal, noise: Array
+) -> tuple[Float[Array, "S B Q"], Float[Array, "S B"], Float[Array, " B"]]:
+    """Draws of x, their weights and their effective number."""
+    proposals = propose(qx, noise)
+    rows = jax.lax.map(lambda x: log_probs_at(p, values, seen, x)[0].sum(1), proposals.x)
+    logs = log_weights(proposals.log_ratio, rows)
+    return proposals.x, jnp.exp(logs), effective_size(logs)
+
+
+@jax.jit
+def _moments_at(p: Predictor, x: Float[Array, "B Q"]) -> tuple[Array, Array]:
+    return moments(p.model.gp, p.q, project(p.model.gp, x))
+
+
+@jax.jit
+def _project(gp: SparseGP, x: Array) -> tuple[Array, Array]:
+    projection = project(gp, x)
+    return projection.A, projection.rest
+
+
+class Noise(NamedTuple):
+    """One draw of the columns' noise: their thetas with it, and what the deviations of f are multiplied by."""
+
+    thetas: Thetas
+    spread: Float[np.ndarray, "... P"]
+
+
+def _draw_noise(p: Predictor, rng: np.random.Generator, shape: tuple[int, ...] = ()) -> Noise:
+    """A noise sd for every column whose cells tell it no better than a χ²; it is that of the column's last function."""
+    thetas: list[dict[str, Array]] = []
+    spread = np.ones((*shape, p.layout.n_functions))
+    for block, theta in zip(p.layout.blocks, p.model.thetas, strict=True):
+        plain: dict[str, Array] = {name: np.asarray(value) for name, value in theta.items()}
+        if "n_cells" in theta:
+            plain["noise_scale"] = draw_noise(rng, plain, shape)
+            spread[..., block.functions[0] + block.width - 1 : block.functions[1] : block.width] = plain["noise_scale"]
+        thetas.append(plain)
+    return Noise(tuple(thetas), spread)
+
+
+def draw_rows(predictor: Predictor, table: Table, seed: int) -> np.ndarray:
+    """New coded rows [N D]: x from the prior, f from q(f|x), y from its likelihood; the table gives companion slots."""
+    rng = np.random.default_rng(seed)
+    parts = []
+    with compiled_work():
+        for n, rows, values, _ in chunks(predictor.layout, table):
+            x = rng.normal(size=(len(rows), predictor.n_components))
+            f_mean, f_var = (np.asarray(part).T[:n] for part in _moments_at(predictor, x))
+            noise = _draw_noise(predictor, rng, (n,))
+            f = rng.normal(f_mean, noise.spread * np.sqrt(f_var))
+            parts.append(evaluate.draws(predictor.layout, noise.thetas, values[:n], f, rng))
+    return schema_order(predictor.layout, np.concatenate(parts))
+
+
+def draw_table(predictor: Predictor, table: Table, seed: int) -> np.ndarray:
+    """Coded rows [N D] that share one draw of all functions, as the rows of a table do: x ~ N(0, I), then cells.
+
+    The table gives companion slots such as trials. Its cells are not used: a draw within a cell's bounds is that cell.
+    """
+    rng = np.random.default_rng(seed)
+    table = table.hidden(np.ones_like(table.seen))
+    parts = []
+    with compiled_work():
+        decoder = next(_draw_decoders(predictor, rng, 1))
+        for n, rows, values, _ in chunks(predictor.layout, table):
+            x = rng.normal(size=(len(rows), predictor.n_components))
+            f = _functions_at(predictor.model.gp, decoder, x, rng)
+            parts.append(evaluate.draws(predictor.layout, decoder.noise.thetas, values[:n], f[:n], rng))
+    return schema_order(predictor.layout, np.concatenate(parts))
+
+
+class DecoderDraw(NamedTuple):
+    """One draw of what a trained decoder leaves open: v of these functions, and the noise of every column."""
+
+    functions: np.ndarray  # [n] out of P
+    v: Float[np.ndarray, "n M"]
+    noise: Noise
+
+
+def _draw_decoders(
+    p: Predictor, rng: np.random.Generator, n_draws: int, functions: np.ndarray | None = None
+) -> Iterator[DecoderDraw]:
+    """v_p ~ N(m_p, S_p) and noise for every function, or for these, n_draws times."""
+    own = np.arange(p.layout.n_functions) if functions is None else functions
+    m, S = (np.asarray(part, np.float64)[own] for part in (p.q.m, p.q.S))
+    roots = np.linalg.cholesky(unpack_doubled(S, m.shape[1]) + 1e-9 * np.eye(m.shape[1]))
+    for _ in range(n_draws):
+        noise = _draw_noise(p, rng)
+        deviation = (roots @ rng.normal(size=(*m.shape, 1)))[..., 0]
+        yield DecoderDraw(own, m + noise.spread[own, None] * deviation, noise)
+
+
+def _functions_at(gp: SparseGP, decoder: DecoderDraw, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """f [B P] of rows that share a decoder, b + s (Aᵀv + √rest ε); zero for functions that it does not have."""
+    own = decoder.functions
+    A, rest = (np.asarray(part) for part in _project(gp, x))
+    noise = np.sqrt(rest)[:, None] * decoder.noise.spread[own] * rng.normal(size=(len(x), len(own)))
+    f = np.zeros((len(x), len(gp.bias)))
+    f[:, own] = np.asarray(gp.bias)[own] + np.exp(np.asarray(gp.log_scale)[own]) * ((decoder.v @ A).T + noise)
+    return f
+
+
+def compile_draws(predictor: Predictor, n_rows: int) -> Compilation:
+    """Compile in the background what `draw_given` needs for so many rows; wait for it before asking.
+
+    The predictor need not be trained: only its shapes matter.
+    """
+    size = chunk_size(n_rows)
+    values = jax.ShapeDtypeStruct((size, len(predictor.layout.slot_order)), predictor.dtype)
+    seen = jax.ShapeDtypeStruct((size, len(predictor.layout.order)), np.bool_)
+    x = jax.ShapeDtypeStruct((size, predictor.n_components), np.float64)
+    noise = standard_draws(N_PROPOSALS, predictor.n_components).astype(predictor.dtype)
+    with jax.enable_x64(True):
+        qx = jax.eval_shape(encode_chunk, predictor, values, seen)
+    return Compilation(
+        (encode_chunk, (predictor, values, seen)),
+        (_weighted_draws, (predictor, values, seen, qx, noise)),
+        (_project, (in_precision(predictor.model.gp, np.float64), x)),
+    )
+
+
+class Chunk(NamedTuple):
+    """Some rows of a table: where they begin, how many they are, and draws of them, each [n D], one at a time."""
+
+    start: int
+    n_rows: int
+    draws: Iterator[Float[np.ndarray, "n D"]]
+
+    @property
+    def rows(self) -> slice:
+        return slice(self.start, self.start + self.n_rows)
+
+
+def draw_given(
+    predictor: Predictor,
+    table: Table,
+    n_draws: int,
+    seed: int,
+    columns: Sequence[int] | None = None,
+    warn: bool = True,
+) -> Iterator[Chunk]:
+    """Coded draws of whole rows given their observed cells, chunk by chunk: x, f and y, jointly within a row.
+
+    x is drawn among N_PROPOSALS by their weights, so that what q(x) got wrong is put right by the likelihood. The
+    rows of one draw share its functions: what is not known of them then shows in whatever is pooled over rows. Where
+    only some columns are asked for, others may be NaN.
+    """
+    rng = np.random.default_rng(seed)
+    noise = standard_draws(N_PROPOSALS, predictor.n_components).astype(predictor.dtype)
+    layout, gp = predictor.layout, in_precision(predictor.model.gp, np.float64)
+    only = blocks_with(layout, range(len(layout.order)) if columns is None else set(columns))
+    functions = np.concatenate([np.arange(*layout.blocks[number].functions) for number in only])
+    sizes: list[np.ndarray] = []
+
+    def draw(decoder: DecoderDraw, x: np.ndarray, weights: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """One draw of the rows that `values` [n V] has; x [S B Q] and weights [S B] are padded."""
+        ends = np.cumsum(weights, axis=0)
+        chosen = np.minimum((rng.random(x.shape[1]) * ends[-1] > ends).sum(0), len(x) - 1)
+        f = _functions_at(gp, decoder, x[chosen, np.arange(x.shape[1])], rng)[: len(values)]
+        return schema_order(layout, evaluate.draws(layout, decoder.noise.thetas, values, f, rng, only))
+
+    at = 0
+    with compiled_work():
+        decoders = list(_draw_decoders(predictor, rng, n_draws, functions))
+        for n, _, values, seen in chunks(layout, table, predictor.dtype):
+            weighted = _weighted_draws(predictor, values, seen, latent_chunk(predictor, values, seen), noise)
+            x, weights, size = (np.asarray(part, np.float64) for part in weighted)
+            sizes.append(size[:n])
+            rows = (x, weights, values[:n].astype(np.float64))
+            yield Chunk(at, n, (draw(decoder, *rows) for decoder in decoders))
+            at += n
+    if warn:
+        warn_of_few_draws(np.concatenate(sizes))

@@ -1,0 +1,1 @@
+"""What every room shares and nothing heavy: errors, files, text, array types, threads."""

@@ -1,0 +1,130 @@
+"""Which family suits a column: candidates side by side in one map, judged by the cells that were hidden from it.
+
+A count may look over-dispersed only because the map moves its mean, so a column by itself cannot tell; the others can.
+Every column enters once per candidate kind, all copies share one latent position, and the weight of its prior grows
+with the number of copies. Cells are hidden in turns, so that each is predicted once by every candidate.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+
+from plurigp.core.types import DataError
+from plurigp.data import KINDS, Coder, Column, Schema, to_frame
+from plurigp.data.kinds import cells_in, read_column, settled
+from plurigp.data.schema import changed
+from plurigp.estimator import PluriGP
+
+CLEARLY = 2.5  # standard errors
+EXTREME = 0.02  # share of the cells, at either end, whose differences count as the next ones do
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One column: nats per hidden cell of each candidate, how much the best gains on each, and the advice."""
+
+    name: str
+    kind: str  # as it was
+    recommended: str
+    scores: dict[str, float]
+    gains: dict[str, float]  # of the recommended kind over each candidate
+    errors: dict[str, float]  # standard errors of the gains
+
+
+def candidates(column: Column, frame: pd.DataFrame) -> list[str]:
+    """The kinds that a column's cells allow, among its kind's rivals; two columns of bounds are left as they are."""
+    rivals = () if column.upper else KINDS[column.kind].rivals
+    group = rivals if column.kind in rivals else (*rivals, column.kind)  # a kind from outside joins those it reads like
+    return [kind for kind in group if kind == column.kind or _allows(column, kind, frame)]
+
+
+def _allows(column: Column, kind: str, frame: pd.DataFrame) -> bool:
+    try:
+        other = _declared(column, kind, frame)
+        numbers = read_column(other, cells_in(frame, column.name), frame)
+    except DataError:
+        return False
+    return not KINDS[kind].needs_zeros or bool((numbers[:, 0] == 0).any())
+
+
+def _declared(column: Column, kind: str, frame: pd.DataFrame) -> Column:
+    if kind == column.kind:
+        return column
+    keep = {key: getattr(column, key) for key in KINDS[kind].settings if getattr(column, key)}
+    other = changed(Column(column.name, kind, dtype=column.dtype), {"kind": kind, **keep})
+    return settled(other, cells_in(frame, column.name))
+
+
+def compare_kinds(
+    table: object,
+    schema: Schema,
+    n_components: int = 3,
+    n_folds: int = 4,
+    max_epochs: int = 250,
+    random_state: int = 0,
+) -> dict[str, Comparison]:
+    """A Comparison for every used column that has more than one candidate."""
+    frame = to_frame(table)
+    used = Coder.fit(frame, schema).schema.used
+    kinds = {column.name: candidates(column, frame) for column in used}
+    copies = {f"{c.name}: {kind}": _declared(c, kind, frame) for c in used for kind in kinds[c.name]}
+    wide, whole = _side_by_side(copies, frame)
+    rng = np.random.default_rng(random_state)
+    turns = {name: rng.integers(0, n_folds, len(frame)) for name in kinds}
+    scores = np.full((len(frame), len(copies)), np.nan)
+    for turn in range(n_folds):
+        shown = wide.assign(**{name: wide[name].mask(turns[c.name] == turn) for name, c in copies.items()})
+        model = PluriGP(
+            n_components,
+            schema=whole,
+            max_epochs=max_epochs,
+            kl_weight=len(copies) / len(used),
+            random_state=random_state,
+            calibrate=False,
+        ).fit(shown)
+        cells = model.score_cells(shown, wide).to_numpy()
+        scores = np.where(np.isnan(cells), scores, cells)
+    by_copy = pd.DataFrame(scores, columns=list(copies))
+    return {c.name: _advice(c, kinds[c.name], by_copy) for c in used if len(kinds[c.name]) > 1}
+
+
+def _side_by_side(copies: dict[str, Column], frame: pd.DataFrame) -> tuple[pd.DataFrame, Schema]:
+    """The table with a column per copy, and the columns that some of them are read with."""
+    companions = sorted({c.companion for c in copies.values() if c.companion is not None})
+    wide = pd.DataFrame(
+        {name: frame[c.name] for name, c in copies.items()} | {name: frame[name] for name in companions}
+    )
+    columns = [replace(column, name=name) for name, column in copies.items()]
+    return wide, Schema((*columns, *(Column(name, "aside") for name in companions)))
+
+
+def _advice(column: Column, kinds: list[str], scores: pd.DataFrame) -> Comparison:
+    """The best score wins, unless a safer kind does about as well."""
+    cells = {kind: scores[f"{column.name}: {kind}"].dropna().to_numpy() for kind in kinds}
+    means = {kind: float(part.mean()) for kind, part in cells.items()}
+    best = max(kinds, key=means.__getitem__)
+    for safer in KINDS[best].safer:
+        best = safer if safer in cells and not _clear(cells[best], cells[safer]) else best
+    gains = {kind: _gain(cells[best], part) for kind, part in cells.items()}
+    return Comparison(
+        column.name,
+        column.kind,
+        best,
+        means,
+        {kind: gain for kind, (gain, _) in gains.items()},
+        {kind: error for kind, (_, error) in gains.items()},
+    )
+
+
+def _clear(best: np.ndarray, other: np.ndarray) -> bool:
+    """A gain beyond chance; the few wild cells that a heavy tail explains must not drown it in their spread."""
+    difference = best - other
+    gain, error = _gain(np.clip(difference, *np.quantile(difference, [EXTREME, 1 - EXTREME])), 0.0)
+    return gain >= CLEARLY * error
+
+
+def _gain(best: np.ndarray, other: np.ndarray | float) -> tuple[float, float]:
+    """Mean difference and its standard error."""
+    difference = best - other
+    return float(difference.mean()), float(difference.std() / np.sqrt(len(difference)))

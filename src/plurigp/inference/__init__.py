@@ -1,0 +1,1 @@
+"""The model and how it is trained: encoder, sparse GP, bound, schedule, training."""

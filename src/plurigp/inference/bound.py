@@ -1,0 +1,126 @@
+"""The evidence lower bound of a batch, in named parts."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Bool, Float, Int, Key
+
+from plurigp.core.arrays import Array, Scalar
+from plurigp.inference.encoder import kl_x, spread
+from plurigp.inference.gp.sparse import Posterior, kl_u, moments, project
+from plurigp.inference.model import Model, encode
+from plurigp.likelihoods.evaluate import expected_log_probs
+from plurigp.likelihoods.layout import Layout
+from plurigp.likelihoods.rules import Rule
+
+
+@dataclass(frozen=True)
+class BoundSpec:
+    """What stays fixed in a training run (hashable: one compilation per spec and shape)."""
+
+    layout: Layout
+    rules: tuple[Rule, ...]
+    kl_weight: float = 1.0  # η: 1 is the bound, more centres the embedding
+    n_draws: int = 1  # N_x
+    sampling: bool = False  # E over f by draws instead of quadrature
+    hiding: float = 0.0  # up to this share of a row's cells is hidden from the encoder, though not from the bound
+    n_shared: int = 0  # functions, the last ones, whose q(v) share a basis in training
+
+
+class Batch(NamedTuple):
+    """Rows of the table in block order; `real` is False for padding, `weight` = number of batches ≈ N/B."""
+
+    values: Float[Array, "B V"]
+    seen: Bool[Array, "B D"]
+    rows: Int[Array, " B"]
+    real: Bool[Array, " B"]
+    weight: Scalar
+
+
+class Bound(NamedTuple):
+    """The parts; expected_log_prob has one entry per block, in the layout's order."""
+
+    expected_log_prob: tuple[Scalar, ...]
+    kl_x: Scalar
+    kl_u: Scalar
+
+    @property
+    def total(self) -> Any:
+        return sum(self.expected_log_prob) - self.kl_x - self.kl_u
+
+
+class Perturbation(NamedTuple):
+    """Zeros added to the moments of f, so that a gradient by them is ∂bound/∂f_mean and ∂bound/∂f_var."""
+
+    f_mean: Float[Array, "P S"]
+    f_var: Float[Array, "P S"]
+
+
+class Trace(NamedTuple):
+    """What the natural-gradient step and the watch over the embedding need from inside the bound."""
+
+    A: Float[Array, "M S"]
+    f_mean: Float[Array, "P S"]
+    spread: Float[Array, " Q"]
+    jitter: Scalar
+
+
+def no_perturbation(spec: BoundSpec, n_rows: int, dtype: jnp.dtype) -> Perturbation:
+    """Zeros for a batch of n_rows."""
+    shape = (spec.layout.n_functions, spec.n_draws * n_rows)
+    return Perturbation(jnp.zeros(shape, dtype), jnp.zeros(shape, dtype))
+
+
+def _kept(key: Key[Array, ""], hiding: float, shape: tuple[int, ...]) -> Bool[Array, "B D"]:
+    """False at random, for each row in a share of its own between zero and `hiding`."""
+    k_row, k_cell = jax.random.split(jax.random.fold_in(key, 1))
+    share = hiding * jax.random.uniform(k_row, (shape[0], 1), jnp.float32)
+    return jax.random.uniform(k_cell, shape, jnp.float32) >= share
+
+
+def _normals(key: Key[Array, ""], shape: tuple[int, ...], dtype: jnp.dtype) -> Float[Array, "S B Q"]:
+    """Standard normals by their quantile function, in two halves by a loop: the result of a loop XLA keeps, anything
+    else it computes again for every element of every fused loop that reads it."""
+    n = math.prod(shape)
+    above = np.nextafter(np.asarray(-1, dtype), np.asarray(0, dtype))
+    even = jax.random.uniform(key, (2, (n + 1) // 2), dtype, above, 1)
+    return jax.lax.map(lambda half: math.sqrt(2) * jax.lax.erf_inv(half), even).reshape(-1)[:n].reshape(shape)
+
+
+def bound(
+    spec: BoundSpec,
+    model: Model,
+    q: Posterior,
+    batch: Batch,
+    key: Key[Array, ""],
+    perturbation: Perturbation | None = None,
+) -> tuple[Bound, Trace]:
+    """(N/B) Σ_n [ Σ_d o_nd E log p(y_nd|f) − η KL(q(x_n)‖p) ] − Σ_p KL(q(v_p)‖p), E over x by reparameterised draws."""
+    shown = batch.seen & _kept(key, spec.hiding, batch.seen.shape) if spec.hiding else batch.seen
+    qx = encode(model, spec.layout, batch.values, shown, batch.rows)
+    noise = _normals(key, (spec.n_draws, *qx.mean.shape), qx.mean.dtype)
+    x = qx.at(noise).reshape(-1, qx.mean.shape[1])  # [S Q], S = n_draws · B
+    rows = project(model.gp, x)
+    f_mean, f_var = moments(model.gp, q, rows)
+    if perturbation is not None:
+        f_mean, f_var = f_mean + perturbation.f_mean, f_var + perturbation.f_var
+    cells = expected_log_probs(
+        spec.layout,
+        model.thetas,
+        jnp.tile(batch.values.T, (1, spec.n_draws)),
+        jnp.tile(batch.seen.T & batch.real, (1, spec.n_draws)),
+        f_mean,
+        f_var,
+        spec.rules,
+        jax.random.fold_in(key, 2) if spec.sampling else None,
+    )
+    parts = Bound(
+        tuple(batch.weight * block.sum() / spec.n_draws for block in cells),
+        batch.weight * spec.kl_weight * jnp.where(batch.real, kl_x(qx), 0).sum(),
+        kl_u(q),
+    )
+    return parts, Trace(rows.A, f_mean, spread(qx, batch.real), rows.jitter)

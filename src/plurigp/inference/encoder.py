@@ -1,0 +1,194 @@
+"""Recognition: (features, seen) of a row -> q(x). Cells as evidence, networks, or free rows."""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from plurigp.core.arrays import Array, Scalar
+from plurigp.inference.gp.linalg import inverse_factors, solve_upper
+
+ENCODERS = ("factors", "masked", "paper", "free")
+
+
+class LatentNormal(NamedTuple):
+    """q(x_n) = N(mean, root rootᵀ) for a batch of rows, every root upper triangular: `base` with its rows stretched.
+
+    The two are kept apart since everything asked of the root is cheaper to ask of the base.
+    """
+
+    mean: Float[Array, "B Q"]
+    stretch: Float[Array, "B Q"]
+    base: Float[Array, "B Q Q"]
+
+    @property
+    def root(self) -> Float[Array, "B Q Q"]:
+        return self.stretch[:, :, None] * self.base
+
+    @property
+    def sd(self) -> Float[Array, "B Q"]:
+        """Of each dimension by itself."""
+        return self.stretch * jnp.sqrt((self.base**2).sum(2))
+
+    def at(self, noise: Float[Array, "S #B Q"]) -> Float[Array, "S B Q"]:
+        """x = mean + root · noise; standard normal noise makes them draws."""
+        noise = jnp.broadcast_to(noise, (len(noise), *self.mean.shape))
+        return self.mean + self.stretch * jnp.einsum("bij,sbj->sbi", self.base, noise)
+
+    def log_density(self, x: Float[Array, "S B Q"]) -> Float[Array, "S B"]:
+        """log q(x), without the constant of 2π."""
+        whitened = solve_upper(self.base, (x - self.mean) / self.stretch)
+        return -0.5 * (whitened**2).sum(2) - self.log_det
+
+    @property
+    def log_det(self) -> Float[Array, " B"]:
+        """Of the root."""
+        return jnp.log(self.stretch * jnp.diagonal(self.base, axis1=1, axis2=2)).sum(1)
+
+
+def independent(mean: Float[Array, "B Q"], sd: Float[Array, "B Q"]) -> LatentNormal:
+    """A q(x) whose dimensions are."""
+    Q = sd.shape[1]
+    return LatentNormal(mean, sd, jnp.broadcast_to(np.eye(Q, dtype=sd.dtype), (len(sd), Q, Q)))
+
+
+class Network(eqx.Module):
+    """One tanh layer, Xavier weights; `scale` shrinks the last layer so that a start elsewhere survives."""
+
+    w1: Float[Array, "I U"]
+    b1: Float[Array, " U"]
+    w2: Float[Array, "U O"]
+    b2: Float[Array, " O"]
+
+    def after(self, product: Float[Array, "U B"]) -> Float[Array, "B O"]:
+        """The output, given w1ᵀ inputs."""
+        return jnp.tanh(product + self.b1[:, None]).T @ self.w2 + self.b2
+
+
+def make_network(
+    rng: np.random.Generator, n_in: int, n_hidden: int, n_out: int, scale: float = 1.0, shift: float = 0.0
+) -> Network:
+    """Xavier-uniform weights; biases zero, the last one `shift`."""
+
+    def xavier(n: int, m: int) -> np.ndarray:
+        limit = float(np.sqrt(6 / (n + m)))
+        return rng.uniform(-limit, limit, (n, m))
+
+    return Network(xavier(n_in, n_hidden), np.zeros(n_hidden), scale * xavier(n_hidden, n_out), np.full(n_out, shift))
+
+
+REACH = 4.0
+
+
+def soft_clip(standard: Array) -> Array:
+    """Standardised features bent towards ±REACH, so that one wild lab value does not throw a row out of the map."""
+    root = np.sqrt if isinstance(standard, np.ndarray) else jnp.sqrt
+    return standard / root(1 + (standard / REACH) ** 2)
+
+
+class Encoder(eqx.Module):
+    """mean = linear path + network, sd = sigmoid(network), on features standardised over the training rows.
+
+    The networks read concat(features · seen, seen of the watched columns), so a gap is not a zero. Watched are the
+    columns with gaps in training (none in the paper's): of another one's `seen` there would be nothing to learn.
+    """
+
+    watched: tuple[int, ...] = eqx.field(static=True)
+    shift: Float[Array, " E"]  # not learned
+    scale: Float[Array, " E"]  # not learned
+    linear: Float[Array, "E Q"]
+    offset: Float[Array, " Q"]
+    net_mean: Network
+    net_sd: Network
+
+    def __call__(
+        self, features: Float[Array, "E B"], seen: Bool[Array, "E B"], row_seen: Bool[Array, "D B"]
+    ) -> LatentNormal:
+        known, told = _read(self, features, seen, row_seen)
+        linear = jnp.pad(self.linear, ((0, len(told)), (0, 0)))
+        first = jnp.concatenate([linear, self.net_mean.w1, self.net_sd.w1], 1)  # one product instead of three
+        straight, for_mean, for_sd = jax.lax.split(
+            first.T @ jnp.concatenate([known, told]),
+            [part.shape[1] for part in (linear, self.net_mean.w1, self.net_sd.w1)],
+        )
+        mean = straight.T + self.offset + self.net_mean.after(for_mean)
+        return independent(mean, jax.nn.sigmoid(self.net_sd.after(for_sd)))
+
+
+class FactorEncoder(eqx.Module):
+    """The posterior of factor analysis, bent by networks: mean = base + sd · network, root = e^network · base root.
+
+    Every cell that is seen adds its precision along its loading, so whatever is missing, the rest is weighed as it
+    should be, and what it leaves open together stays correlated; the networks, which read what `Encoder`'s do, need
+    only learn where the world is not linear.
+    """
+
+    watched: tuple[int, ...] = eqx.field(static=True)
+    shift: Float[Array, " E"]  # not learned
+    scale: Float[Array, " E"]  # not learned
+    loadings: Float[Array, "E Q"]
+    log_precision: Float[Array, " E"]
+    net_mean: Network
+    net_sd: Network
+
+    def __call__(
+        self, features: Float[Array, "E B"], seen: Bool[Array, "E B"], row_seen: Bool[Array, "D B"]
+    ) -> LatentNormal:
+        known, told = _read(self, features, seen, row_seen)
+        linear = self.factors(known, seen)
+        first = jnp.concatenate([self.net_mean.w1, self.net_sd.w1], 1)
+        for_mean, for_sd = jnp.split(first.T @ jnp.concatenate([known, told]), [self.net_mean.w1.shape[1]])
+        mean = linear.mean + linear.sd * self.net_mean.after(for_mean)
+        return LatentNormal(mean, jnp.exp(self.net_sd.after(for_sd)), linear.base)
+
+    def factors(self, known: Float[Array, "E B"], seen: Bool[Array, "E B"]) -> LatentNormal:
+        """Λ = I + Σ_e p_e l_e l_eᵀ over the features seen; mean Λ⁻¹ Σ_e p_e l_e y_e, covariance Λ⁻¹."""
+        L, weight = self.loadings, seen * jnp.exp(self.log_precision)[:, None]
+        E, Q = L.shape
+        outer = (L[:, :, None] * L[:, None, :]).reshape(E, Q * Q)
+        precision = (outer.T @ weight).reshape(Q, Q, -1) + jnp.eye(Q, dtype=L.dtype)[:, :, None]
+        W = inverse_factors(precision)
+        mean = _times(W.swapaxes(1, 2), _times(W, (weight * known).T @ L))
+        return LatentNormal(mean, jnp.ones_like(mean), W.swapaxes(1, 2))
+
+
+def _read(
+    encoder: Encoder | FactorEncoder,
+    features: Float[Array, "E B"],
+    seen: Bool[Array, "E B"],
+    row_seen: Bool[Array, "D B"],
+) -> tuple[Float[Array, "E B"], Float[Array, "_ B"]]:
+    """Standardised features, zero at gaps; and which of the watched columns are there."""
+    shift, scale = (jax.lax.stop_gradient(part)[:, None] for part in (encoder.shift, encoder.scale))
+    known = jnp.where(seen, soft_clip((features - shift) / scale), 0)
+    return known, row_seen[np.asarray(encoder.watched, np.int32)].astype(known.dtype)
+
+
+def _times(A: Float[Array, "B Q Q"], b: Float[Array, "B Q"]) -> Float[Array, "B Q"]:
+    return (A @ b[:, :, None])[:, :, 0]
+
+
+class FreeRows(eqx.Module):
+    """No encoder: q(x_n) has parameters of its own for every training row."""
+
+    mean: Float[Array, "N Q"]
+    log_sd: Float[Array, "N Q"]
+
+    def __call__(self, rows: Int[Array, " B"]) -> LatentNormal:
+        return independent(self.mean[rows], jnp.exp(self.log_sd[rows]))
+
+
+def kl_x(q: LatentNormal) -> Float[Array, " B"]:
+    """KL(q(x_n) ‖ N(0, I)) per row."""
+    squares = q.mean**2 + q.stretch**2 * (q.base**2).sum(2)
+    return 0.5 * (squares.sum(1) - q.mean.shape[1]) - q.log_det
+
+
+def spread(q: LatentNormal, real: Bool[Array, " B"]) -> Float[Array, " Q"]:
+    """The sd of the encoded means over the real rows of a batch: near zero means a dimension has collapsed."""
+    n: Scalar = jnp.maximum(real.sum(), 1)
+    centre = jnp.where(real[:, None], q.mean, 0).sum(0) / n
+    return jnp.sqrt(jnp.where(real[:, None], (q.mean - centre) ** 2, 0).sum(0) / n)

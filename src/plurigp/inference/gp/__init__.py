@@ -1,0 +1,1 @@
+"""The sparse Gaussian process: kernels, linear algebra, posterior."""

@@ -1,0 +1,162 @@
+"""Model = encoder + sparse GP + a theta per block, and how training starts: informed by the table, or at random."""
+
+from dataclasses import dataclass
+from functools import partial
+
+import equinox as eqx
+import jax
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from plurigp.core.arrays import Array
+from plurigp.data import Schema
+from plurigp.inference.encoder import Encoder, FactorEncoder, FreeRows, LatentNormal, make_network, soft_clip
+from plurigp.inference.gp.kernels import make_kernel
+from plurigp.inference.gp.sparse import SparseGP
+from plurigp.likelihoods.evaluate import Thetas, column_starts, encoder_features, seen_features
+from plurigp.likelihoods.layout import Layout
+
+START_ROWS = 20_000  # rows that the start looks at, at most
+NOISE = (0.02, 1.0)  # of a standardised feature beside the factors
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What shapes a model; everything here is fixed before training."""
+
+    n_components: int = 2
+    n_inducing: int = 50
+    kernel: str = "rbf"
+    encoder: str = "factors"
+    n_hidden: int = 40
+    start: str = "informed"
+    lengthscale: float = 6.0
+
+
+class Model(eqx.Module):
+    """Everything Adam moves; q(v) is kept apart, since natural gradients move it."""
+
+    encoder: FactorEncoder | Encoder | FreeRows
+    gp: SparseGP
+    thetas: Thetas
+
+
+def encode(
+    model: Model,
+    layout: Layout,
+    values: Float[Array, "B V"],
+    seen: Bool[Array, "B D"],
+    rows: Int[Array, " B"] | None = None,
+) -> LatentNormal:
+    """q(x) for a batch of rows; `rows` are positions in the training table, which only free rows need."""
+    if isinstance(model.encoder, FreeRows):
+        assert rows is not None  # only training rows have a q(x) of their own
+        return model.encoder(rows)
+    seen = seen.T
+    return model.encoder(encoder_features(layout, values.T), seen_features(layout, seen), seen)
+
+
+def init_model(
+    seed: int, settings: Settings, schema: Schema, layout: Layout, values: np.ndarray, seen: np.ndarray
+) -> Model:
+    """The start of training, from block-ordered values [N V] and seen [N D]; plain float32 arrays."""
+    rng = np.random.default_rng([seed, 0])
+    shown = np.sort(rng.permutation(len(values))[:START_ROWS])
+    rows = _standard_rows(layout, values[shown], seen[shown])
+    informed = settings.start == "informed"
+    watched = _columns_with_gaps(seen) if settings.encoder in ("factors", "masked") else ()
+    encoder, encoded = _start_encoder(rng, settings, rows, watched)
+    bias, thetas = column_starts(schema, layout, values[shown], seen[shown])
+    gp = SparseGP(
+        make_kernel(settings.kernel, settings.n_components, settings.lengthscale if informed else 1.0),
+        _inducing_inputs(rng, encoded, settings, informed),
+        bias if informed else np.zeros_like(bias),
+        np.zeros(layout.n_functions),
+    )
+    model = Model(encoder, gp, thetas)
+    if settings.encoder == "free":
+        model = eqx.tree_at(lambda m: m.encoder, model, _free_rows(model, layout, values, seen))
+    return jax.tree.map(lambda leaf: np.asarray(leaf, np.float32), model)
+
+
+def _columns_with_gaps(seen: Bool[np.ndarray, "N D"]) -> tuple[int, ...]:
+    return tuple(int(column) for column in np.flatnonzero(~seen.all(0)))
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Rows as the encoder reads them."""
+
+    shift: np.ndarray
+    scale: np.ndarray
+    standard: np.ndarray  # [n E] standardised, gaps at zero
+    known: np.ndarray  # [n E]
+
+
+@partial(jax.jit, static_argnames=("layout",))
+def _read_rows(layout: Layout, values: Float[Array, "N V"], seen: Bool[Array, "N D"]) -> tuple[Array, Array]:
+    return encoder_features(layout, values.T).T, seen_features(layout, seen.T).T
+
+
+def _standard_rows(layout: Layout, values: np.ndarray, seen: np.ndarray) -> _Rows:
+    features, known = (np.asarray(part) for part in _read_rows(layout, values, seen))
+    n = np.maximum(known.sum(0), 1)
+    shift = np.where(known, features, 0).sum(0) / n
+    scale = np.sqrt(np.where(known, (features - shift) ** 2, 0).sum(0) / n)
+    scale = np.where(scale > 1e-6, scale, 1.0)
+    return _Rows(shift, scale, np.where(known, soft_clip((features - shift) / scale), 0), known)
+
+
+def _start_encoder(
+    rng: np.random.Generator, settings: Settings, rows: _Rows, watched: tuple[int, ...]
+) -> tuple[FactorEncoder | Encoder, np.ndarray]:
+    """The encoder, and where it puts the rows before its networks have learned anything [n Q]."""
+    Q, E = settings.n_components, rows.standard.shape[1]
+    n_in, informed = E + len(watched), settings.start == "informed"
+    reading = (watched, rows.shift, rows.scale)
+    net_mean = make_network(rng, n_in, settings.n_hidden, Q, scale=0.01 if informed else 1.0)
+    scale = 0.1 if informed else 1.0
+    linear = _whitened_components(rows.standard, Q) if informed else np.zeros((E, Q))
+    encoded = rows.standard @ linear
+    if settings.encoder != "factors":
+        net_sd = make_network(rng, n_in, settings.n_hidden, Q, scale, shift=-1.0 if informed else 0.0)
+        return Encoder(*reading, linear, np.zeros(Q), net_mean, net_sd), encoded
+    net_sd = make_network(rng, n_in, settings.n_hidden, Q, scale)
+    if informed:
+        loadings = rows.standard.T @ encoded / np.maximum(rows.known.sum(0), 1)[:, None]
+    else:
+        loadings = rng.normal(size=(E, Q)) / np.sqrt(E)
+    noise = np.clip(1 - (loadings**2).sum(1), *NOISE)
+    return FactorEncoder(*reading, loadings, -np.log(noise), net_mean, net_sd), encoded
+
+
+def _whitened_components(standard: Float[np.ndarray, "n E"], n_components: int) -> Float[np.ndarray, "E Q"]:
+    """W with standard @ W the principal components at unit variance; directions without spread stay zero."""
+    n, n_features = standard.shape
+    if n_features <= n:
+        eigenvalues, vectors = np.linalg.eigh(standard.T @ standard / n)
+        eigenvalues, vectors = eigenvalues[::-1], vectors[:, ::-1]
+    else:
+        _, s, vt = np.linalg.svd(standard, full_matrices=False)
+        eigenvalues, vectors = s**2 / n, vt.T
+    W = np.zeros((n_features, n_components))
+    for q in range(min(n_components, len(eigenvalues))):
+        if eigenvalues[q] > 1e-6 * max(eigenvalues[0], 1e-6):
+            sign = np.sign(vectors[np.argmax(np.abs(vectors[:, q])), q])
+            W[:, q] = sign * vectors[:, q] / np.sqrt(eigenvalues[q])
+    return W
+
+
+def _inducing_inputs(rng: np.random.Generator, encoded: np.ndarray, settings: Settings, informed: bool) -> np.ndarray:
+    """Z at encoded rows, slightly shaken so that equal rows do not give equal points; at random otherwise."""
+    M = settings.n_inducing
+    if not informed:
+        return rng.normal(size=(M, settings.n_components))
+    chosen = encoded[rng.choice(len(encoded), M, replace=len(encoded) < M)]
+    return chosen + 0.1 * rng.normal(size=chosen.shape)
+
+
+def _free_rows(model: Model, layout: Layout, values: np.ndarray, seen: np.ndarray) -> FreeRows:
+    """Free q(x) starts where the encoder would have put the rows."""
+    q = jax.jit(encode, static_argnames=("layout",))(model, layout, values, seen)
+    return FreeRows(np.asarray(q.mean), np.log(np.asarray(q.sd)))

@@ -1,0 +1,330 @@
+"""The loop: natural gradients for q(v), Adam for the rest, batch by batch; optax lives here only."""
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Float, Int
+
+from plurigp.core.arrays import Array, Scalar
+from plurigp.inference.batches import batches
+from plurigp.inference.bound import Batch, Bound, BoundSpec, Perturbation, bound, no_perturbation
+from plurigp.inference.compiling import Compilation
+from plurigp.inference.gp.linalg import inverse_root, pack, unpack_doubled
+from plurigp.inference.gp.sparse import (
+    Natural,
+    Posterior,
+    SharedBasis,
+    Slopes,
+    append_shared_basis,
+    expand_shared_basis,
+    kl_covariance,
+    natural_step,
+    posterior_of,
+    posterior_of_root,
+    prior,
+    shared_basis_prior,
+    shared_basis_step,
+    update_mean_with_stale_covariance,
+    with_full_kl,
+)
+from plurigp.inference.model import Model
+from plurigp.inference.schedule import Plateau, Rates, Schedule, rates_of
+
+MAX_GRAD_NORM = 50.0  # gradients per row are cut to this norm: one wild batch must not fill Adam's memory
+ADAM = optax.chain(optax.clip_by_global_norm(MAX_GRAD_NORM), optax.scale_by_adam())
+MIN_STEP_FACTOR = 1e-3  # how far step sizes are cut when epochs fail, before training gives up
+FINAL_DRAWS = 4  # draws of x per row for the final bound, where the table has at most
+FINAL_ROWS = 5_000  # so many rows; a longer one needs fewer for the same precision
+REFRESH_EVERY = 8  # so many steps share one factorisation of q(v)
+IN_FLIGHT = 32  # steps queued at once: an interrupt waits for those that are
+EAGER_STEPS = 100  # the first steps, as long as they are cautious, have one each: Λ grows fast
+
+
+class Root(NamedTuple):
+    """q(v) in the form that Adam moves: mean and log-Cholesky root of S."""
+
+    m: Float[Array, "P M"]
+    root: Float[Array, "P M M"]
+
+
+class State(NamedTuple):
+    """All that changes in training."""
+
+    model: Model
+    q: Natural | Root
+    common: SharedBasis | None  # the functions that share a basis, if any
+    now: Posterior | None  # q as mean, up to date, and covariance of the last refresh; Adam on everything needs none
+    adam: Any
+
+
+class Data(NamedTuple):
+    """The training table in block order, in memory or on disk."""
+
+    values: np.ndarray  # [N V]
+    seen: np.ndarray  # [N D]
+
+    def epoch(self, batch_size: int, rng: np.random.Generator) -> Iterator[Batch]:
+        """Every row once, in batches; each stands for n_batches times its rows, so that their average is the bound."""
+        rows, real = batches(len(self.values), batch_size, rng)
+        weight = np.asarray(len(rows), self.values.dtype)
+        for r, k in zip(rows, real, strict=True):
+            yield Batch(self.values[r], self.seen[r], r, k, weight)
+
+
+class Epoch(NamedTuple):
+    """A step, or the average over an epoch's steps: the bound's parts, the sd of the encoded means, the jitter."""
+
+    bound: Bound
+    spread: Float[Array, " Q"]
+    jitter: Scalar
+
+
+class Trained(NamedTuple):
+    """A finished run."""
+
+    model: Model
+    q: Posterior
+    bound: Bound  # of the whole table, at the final parameters
+    epochs: list[Epoch]
+    stopped: str  # "plateau" or "max_epochs"
+
+
+def start_state(spec: BoundSpec, model: Model, optimizer: str) -> State:
+    """q(v) at its prior and fresh Adam moments."""
+    dtype, n_inducing = model.gp.bias.dtype, len(model.gp.Z)
+    natural = prior(spec.layout.n_functions - spec.n_shared, n_inducing, dtype)
+    if optimizer == "natural":
+        common = shared_basis_prior(spec.n_shared, n_inducing, dtype) if spec.n_shared else None
+        return State(model, natural, common, None, _no_moments(model))
+    q = Root(natural.lam, np.zeros((*natural.lam.shape, n_inducing), dtype))
+    return State(model, q, None, None, _no_moments((model, q)))
+
+
+def _no_moments(tree: Any) -> Any:
+    """Adam's start is all zeros; made without compiling anything."""
+    start = jax.eval_shape(lambda tree: ADAM.init(ravel_pytree(tree)[0]), tree)
+    return jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), start)
+
+
+def _adam(tree: Any, gradient: Any, adam: Any, rate: Scalar, weight: Scalar) -> tuple[Any, Any]:
+    """Ascend; the gradient is brought to the scale of one row, so Adam's ε means the same for every table.
+
+    All leaves as one vector: one kernel to compile and to run instead of one per leaf.
+    """
+    flat, as_tree = ravel_pytree(gradient)
+    ascent, adam = ADAM.update(flat * weight, adam)
+    return jax.tree.map(jnp.add, tree, as_tree(rate * ascent)), adam
+
+
+def _natural_step(spec: BoundSpec, state: State, batch: Batch, key: Array, rates: Rates) -> tuple[State, Epoch]:
+    """One gradient of the bound by (model, perturbation): the model's part feeds Adam, the perturbation's part q(v)."""
+    now, natural = state.now, state.q
+    assert now is not None
+    assert isinstance(natural, Natural)
+
+    def objective(model: Model, perturbation: Perturbation) -> tuple[Scalar, tuple[Bound, Any]]:
+        parts, trace = bound(spec, model, now, batch, key, perturbation)
+        return parts.total, (parts, trace)
+
+    perturbation = no_perturbation(spec, len(batch.values), batch.values.dtype)
+    by_model, (parts, trace), slopes = _slopes(objective, state.model, perturbation)
+    gp = state.model.gp
+    natural = natural_step(gp, natural, slopes, rates.natural, rates.caution, rates.kl_covariance_weight)
+    common = state.common
+    if common is not None:
+        weight = jnp.tile(batch.weight * batch.real / spec.n_draws, spec.n_draws).astype(slopes.A.dtype)
+        common = shared_basis_step(gp, common, slopes, weight, rates.natural)
+    per_row = 1 / (batch.weight * len(batch.values))
+    model, adam = _adam(state.model, by_model, state.adam, rates.learning, per_row)
+    moved = update_mean_with_stale_covariance(gp, now, slopes, rates.natural)
+    return State(model, natural, common, moved, adam), Epoch(parts, trace.spread, trace.jitter)
+
+
+def _slopes(objective: Any, model: Model, perturbation: Perturbation) -> tuple[Model, tuple[Bound, Any], Slopes]:
+    (by_model, by_perturbation), (parts, trace) = jax.grad(objective, argnums=(0, 1), has_aux=True)(model, perturbation)
+    return by_model, (parts, trace), Slopes(trace.A, trace.f_mean, *by_perturbation)
+
+
+def _adam_step(spec: BoundSpec, state: State, batch: Batch, key: Array, rates: Rates) -> tuple[State, Epoch]:
+    """Adam on everything, q(v) included, with the objective of the natural steps; the paper's way at weight 1."""
+
+    def objective(tree: tuple[Model, Root]) -> tuple[Scalar, tuple[Bound, Any]]:
+        model, q = tree
+        posterior = posterior_of_root(*q)
+        parts, trace = bound(spec, model, posterior, batch, key)
+        return parts.total + (1 - rates.kl_covariance_weight) * kl_covariance(posterior), (parts, trace)
+
+    slopes, (parts, trace) = jax.grad(objective, has_aux=True)((state.model, state.q))
+    per_row = 1 / (batch.weight * len(batch.values))
+    (model, q), adam = _adam((state.model, state.q), slopes, state.adam, rates.learning, per_row)
+    return State(model, q, None, None, adam), Epoch(parts, trace.spread, trace.jitter)
+
+
+@partial(jax.jit, static_argnames=("spec",))
+def _compiled_step(
+    spec: BoundSpec, state: State, batch: Batch, seed: Int[Array, ""], step: Int[Array, ""], rates: Rates
+) -> tuple[State, Array | None, Epoch]:
+    """Of q(v) as mean and covariance only the mean has moved, and only that comes back: the rest would be copied."""
+    one_step = _natural_step if isinstance(state.q, Natural) else _adam_step
+    after, epoch = one_step(spec, state, batch, _key(seed, step), rates)
+    return after._replace(now=None), None if after.now is None else after.now.m, epoch
+
+
+def train_step(spec: BoundSpec, state: State, batch: Batch, seed: int, step: int, rates: Rates) -> tuple[State, Epoch]:
+    """One batch; compiled once per spec and shape. `step` is its number since training began."""
+    after, m, epoch = _compiled_step(spec, state, batch, np.int64(seed), np.int32(step), rates)
+    return after._replace(now=None if state.now is None else state.now._replace(m=m)), epoch
+
+
+def _key(seed: Int[Array, ""], step: Int[Array, ""]) -> Array:
+    """Of a step's draws: Philox counts from (seed, step) on, which costs less than to hash them into a fresh key."""
+    words = jnp.stack([seed, step, jnp.zeros_like(step), jnp.zeros_like(step)]).astype(jnp.uint32)
+    return jax.random.wrap_key_data(words, impl="rbg")
+
+
+@jax.jit
+def _refreshed(
+    q: Natural, common: SharedBasis | None, log_scale: Float[Array, " P"], kl_covariance_weight: Scalar
+) -> Posterior:
+    own = posterior_of(q)
+    if common is None:
+        return own
+    return append_shared_basis(own, common, jnp.exp(log_scale[len(q.lam) :]), kl_covariance_weight)
+
+
+def refresh(state: State, kl_covariance_weight: Scalar) -> State:
+    """q(v) factorised anew."""
+    if not isinstance(state.q, Natural):
+        return state
+    now = _refreshed(state.q, state.common, state.model.gp.log_scale, kl_covariance_weight)
+    return state._replace(now=now)
+
+
+@jax.jit
+def _root_with_full_kl(q: Root, kl_covariance_weight: Scalar) -> Root:
+    """The Root of the S that the full KL gives: S⁻¹ = I + τ (Λ − I) with Λ the inverse of the S that was learned."""
+    S = unpack_doubled(posterior_of_root(*q).S, q.m.shape[1])
+    R, _ = inverse_root(S)
+    full = posterior_of(with_full_kl(Natural(q.m, pack(jnp.matmul(R.mT, R))), kl_covariance_weight)).whole
+    assert full is not None
+    L = jnp.matmul(full, inverse_root(full).R.mT)  # L Lᵀ = S, so L = S L⁻ᵀ
+    log_diagonal = jnp.log(jnp.diagonal(L, axis1=1, axis2=2))
+    return Root(q.m, jnp.tril(L, -1) + log_diagonal[:, :, None] * jnp.eye(L.shape[-1], dtype=L.dtype))
+
+
+def finalise(state: State, kl_covariance_weight: float) -> State:
+    """q(v) factorised a last time, in `now` but for Adam: m where training left it, S as the full KL gives it."""
+    weight, one = (np.asarray(value, state.model.gp.bias.dtype) for value in (kl_covariance_weight, 1.0))
+    if isinstance(state.q, Root):
+        return state if weight == 1 else state._replace(q=_root_with_full_kl(state.q, weight))
+    last = refresh(state, weight).now
+    learned = Natural(*map(np.asarray, state.q))
+    wide = refresh(state._replace(q=with_full_kl(learned, weight)), one).now
+    assert last is not None
+    assert wide is not None
+    return state._replace(now=wide._replace(m=last.m))
+
+
+def posterior(state: State) -> Posterior:
+    """q(v) with every function's S written out."""
+    if isinstance(state.q, Root):
+        return posterior_of_root(*state.q)
+    assert state.now is not None
+    return expand_shared_basis(state.now)
+
+
+def compile_training(spec: BoundSpec, state: State, batch: Batch, rates: Rates) -> None:
+    """Compile the step and the refresh side by side, both ahead of their first call."""
+    others = []
+    if isinstance(state.q, Natural):
+        refreshing = (state.q, state.common, state.model.gp.log_scale, rates.kl_covariance_weight)
+        others = [Compilation((_refreshed, refreshing))]
+        state = state._replace(now=jax.eval_shape(_refreshed, *refreshing))
+    step = Compilation((_compiled_step, (spec, state, batch, np.int64(0), np.int32(0), rates)))
+    for compilation in (*others, step):
+        compilation.wait()
+
+
+def run_epoch(
+    spec: BoundSpec, state: State, epoch: Iterable[Batch], seed: int, first_step: int, rates: Rates
+) -> tuple[State, int, Epoch]:
+    """One pass over all batches; the number of the next step, and the parts averaged over the batches.
+
+    Steps are queued one behind the other, and only the averages come back to the host.
+    """
+    steps = []
+    for n, batch in enumerate(epoch):
+        at = first_step + n
+        if state.now is None or at % REFRESH_EVERY == 0 or (at < EAGER_STEPS and rates.caution > 0):
+            state = refresh(state, rates.kl_covariance_weight)
+        state, step = train_step(spec, state, batch, seed, at, rates)
+        steps.append(step)
+        if n % IN_FLIGHT == IN_FLIGHT - 1:
+            jax.block_until_ready(step)
+    return state, first_step + len(steps), _average(steps)
+
+
+def _average(steps: list[Any]) -> Any:
+    return jax.tree.map(lambda *leaves: sum(np.asarray(leaf, float) for leaf in leaves) / len(leaves), *steps)
+
+
+def train(
+    spec: BoundSpec,
+    model: Model,
+    data: Data,
+    schedule: Schedule,
+    seed: int,
+    on_epoch: Callable[[int, Epoch], None] | None = None,
+) -> Trained:
+    """Train until the plateau and its cooling are over. Same seed, machine and versions give the same bytes."""
+    state = start_state(spec, model, schedule.optimizer)
+    plateau = Plateau(schedule, max(int(data.seen.sum()), 1))
+    rng = np.random.default_rng([seed, 1])
+    epochs: list[Epoch] = []
+    calm, n_steps = 1.0, 0
+    first = next(data.epoch(schedule.batch_size, np.random.default_rng(0)))
+    compile_training(spec, state, first, rates_of(schedule, 0, 1.0, data.values.dtype))
+    while not plateau.finished:
+        rates = rates_of(schedule, len(epochs), calm * plateau.factor, data.values.dtype)
+        after, next_step, epoch = run_epoch(spec, state, data.epoch(schedule.batch_size, rng), seed, n_steps, rates)
+        n_steps = next_step  # draws that failed are not drawn again
+        if not (np.isfinite(epoch.bound.total) and _is_finite(after.model)):  # forget this epoch, go on more calmly
+            calm *= 0.3
+            if calm < MIN_STEP_FACTOR:
+                raise FloatingPointError(
+                    f"the bound is not finite in epoch {len(epochs) + 1} (jitter {float(epoch.jitter):.1e}), "
+                    "however small the steps; try dtype='float64', or check the columns for extreme values"
+                )
+            continue
+        state = after
+        epochs.append(epoch)
+        plateau.add(float(epoch.bound.total))
+        if on_epoch is not None:
+            on_epoch(len(epochs), epoch)
+    stopped = "max_epochs" if len(epochs) >= schedule.max_epochs else "plateau"
+    q, final = _final(spec, state, data, schedule, seed)
+    return Trained(state.model, q, final, epochs, stopped)
+
+
+def _is_finite(tree: Any) -> bool:
+    """A bound is that of the parameters before the last step, which may have been the one that failed."""
+    return all(np.isfinite(np.asarray(leaf)).all() for leaf in jax.tree.leaves(tree))
+
+
+def _final(spec: BoundSpec, state: State, data: Data, schedule: Schedule, seed: int) -> tuple[Posterior, Bound]:
+    """q(v) factorised a last time, and the bound by steps of size zero: nothing new has to be compiled."""
+    dtype = data.values.dtype
+    still = Rates(*(np.zeros((), dtype) for _ in Rates._fields))._replace(kl_covariance_weight=np.ones((), dtype))
+    state = finalise(state, schedule.kl_covariance_weight)
+    bounds: list[Bound] = []
+    for n in range(max(1, min(FINAL_DRAWS, FINAL_DRAWS * FINAL_ROWS // len(data.values)))):
+        epoch = data.epoch(schedule.batch_size, np.random.default_rng(n))
+        for batch in epoch:
+            bounds.append(train_step(spec, state, batch, seed, -1 - len(bounds), still)[1].bound)
+    return posterior(state), _average(bounds)

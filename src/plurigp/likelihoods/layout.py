@@ -1,0 +1,153 @@
+"""How the columns of a schema lie in memory: those of one family side by side, block by block."""
+
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass
+from tempfile import TemporaryFile
+
+import numpy as np
+import pandas as pd
+
+from plurigp.data import KINDS, Column, Schema, Table
+from plurigp.likelihoods.base import Likelihood, own_rule
+from plurigp.likelihoods.registry import check_kinds, likelihood_of
+from plurigp.likelihoods.rules import Rule
+
+
+@dataclass(frozen=True)
+class Block:
+    """A family's columns: static slices into the block-ordered columns [D], value slots [V] and functions [P]."""
+
+    likelihood: Likelihood
+    columns: tuple[int, int]
+    slots: tuple[int, int]
+    functions: tuple[int, int]
+    n_functions: tuple[int, ...]  # per column; for categories the number of levels
+
+    @property
+    def n_columns(self) -> int:
+        return self.columns[1] - self.columns[0]
+
+    @property
+    def width(self) -> int:
+        """H, the functions of a cell; narrower columns are padded up to it."""
+        return max(self.n_functions)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How the columns of a schema lie in memory: block by block. `order` maps block order to schema order."""
+
+    blocks: tuple[Block, ...]
+    order: tuple[int, ...]  # [D] position in schema.used of each block-ordered column
+    slot_order: tuple[int, ...]  # [V] the same for value slots
+
+    @property
+    def n_functions(self) -> int:
+        return self.blocks[-1].functions[1]
+
+
+def make_layout(schema: Schema) -> Layout:
+    """Group the used columns by family and, for categories, by padded width (2, 4, 8, …).
+
+    Families of constant curvature come last: where they have no gaps their functions can share a basis.
+    """
+    groups: dict[tuple[bool, str, int], list[int]] = {}
+    for position, column in enumerate(schema.used):
+        like = likelihood_of(column.kind)
+        padded = 1 << (like.n_functions(column) - 1).bit_length()
+        key = (like.constant_curvature, column.kind, like.block_width(column) if like.block_width else padded)
+        groups.setdefault(key, []).append(position)
+    first_slot = first_slots(schema.used)
+    blocks: list[Block] = []
+    order: list[int] = []
+    slot_order: list[int] = []
+    at = 0
+    for (_, kind, _), positions in sorted(groups.items()):
+        likelihood = likelihood_of(kind)
+        widths = tuple(likelihood.n_functions(schema.used[p]) for p in positions)
+        slots = [s for p in positions for s in range(first_slot[p], first_slot[p] + KINDS[kind].n_slots)]
+        blocks.append(
+            Block(
+                likelihood,
+                (len(order), len(order) + len(positions)),
+                (len(slot_order), len(slot_order) + len(slots)),
+                (at, at + sum(widths)),
+                widths,
+            )
+        )
+        order += positions
+        slot_order += slots
+        at += sum(widths)
+    return Layout(tuple(blocks), tuple(order), tuple(int(s) for s in slot_order))
+
+
+def blocks_with(layout: Layout, columns: Container[int]) -> list[int]:
+    """The numbers of the blocks that hold one of these columns (schema order)."""
+    return [i for i, b in enumerate(layout.blocks) if any(d in columns for d in layout.order[slice(*b.columns)])]
+
+
+def first_slots(columns: Iterable[Column]) -> np.ndarray:
+    """Where each column's values begin in a Table."""
+    n_slots = [KINDS[column.kind].n_slots for column in columns]
+    return np.cumsum([0, *n_slots[:-1]])
+
+
+def arrange(layout: Layout, table: Table) -> tuple[np.ndarray, np.ndarray]:
+    """The table's values [N V] and seen [N D] in block order."""
+    return table.values[:, list(layout.slot_order)], table.seen[:, list(layout.order)]
+
+
+def arranged_back(layout: Layout, values: np.ndarray, seen: np.ndarray, schema: Schema) -> Table:
+    """The table of values and seen in block order."""
+    back = Table(np.empty(values.shape), np.empty_like(seen), Schema(schema.used), pd.RangeIndex(len(values)))
+    back.values[:, list(layout.slot_order)], back.seen[:, list(layout.order)] = values, seen
+    return back
+
+
+IN_MEMORY = 2**30  # bytes of coded cells from which they are kept in an unnamed temporary file instead
+
+
+def arrange_columns(
+    layout: Layout, columns: Iterable[tuple[np.ndarray, np.ndarray]], n_rows: int, dtype: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """The same from one coded column after another (schema order), so that no more than one is held twice."""
+    slot_of, place_of = np.argsort(layout.slot_order), np.argsort(layout.order)
+    values = _room((n_rows, len(slot_of)), dtype)
+    seen = _room((n_rows, len(place_of)), "bool")
+    slot = 0
+    for place, (numbers, known) in zip(place_of, columns, strict=True):
+        for number in numbers.T:
+            values[:, slot_of[slot]] = number
+            slot += 1
+        seen[:, place] = known
+    return values, seen
+
+
+def _room(shape: tuple[int, int], dtype: str) -> np.ndarray:
+    if shape[0] * shape[1] * np.dtype(dtype).itemsize <= IN_MEMORY:
+        return np.empty(shape, dtype)
+    with TemporaryFile() as file:  # has no name and goes when the array does
+        return np.memmap(file, dtype, "w+", shape=shape)
+
+
+def n_shared(layout: Layout, seen: np.ndarray) -> int:
+    """How many functions, the last ones, belong to columns of constant curvature without a single gap."""
+    n = 0
+    for block in reversed(layout.blocks):
+        if not block.likelihood.constant_curvature or not seen[:, slice(*block.columns)].all():
+            break
+        n += block.functions[1] - block.functions[0]
+    return n
+
+
+def rules_of(layout: Layout, n_quadrature: int | Mapping[str, int] | None) -> tuple[Rule, ...]:
+    """A rule per block: the family's own unless a number of points is given for all or by kind."""
+    if isinstance(n_quadrature, Mapping):
+        check_kinds("n_quadrature", n_quadrature)
+        points = [n_quadrature.get(block.likelihood.kind) for block in layout.blocks]
+    else:
+        points = [n_quadrature] * len(layout.blocks)
+    return tuple(
+        own_rule(block.likelihood) if n is None else block.likelihood.rule(n)
+        for block, n in zip(layout.blocks, points, strict=True)
+    )

@@ -1,0 +1,1 @@
+"""What is read off finished fits: clusters, consensus, nulls, contrasts, survival."""

@@ -1,0 +1,63 @@
+"""How well the map predicts cells it was not shown: by column against the marginal, and whether its odds are honest."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from plurigp.answers.baseline import Marginals
+from plurigp.answers.fill import levels_of_columns
+from plurigp.answers.heldout import by, cell_scores
+from plurigp.data import Table
+from plurigp.data.kinds import kind_of
+from plurigp.estimator import PluriGP, load
+from plurigp.likelihoods.layout import first_slots
+from plurigp.study.fits.config import StudyConfig
+from plurigp.study.fits.tasks import held_out
+
+BINS = 10
+CALIBRATION = ["column", "kind", "predicted", "observed", "cells"]
+
+
+def assess(
+    folder: Path, frame: pd.DataFrame, rows: np.ndarray, config: StudyConfig
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Predictions and calibration of a saved map on held-out rows."""
+    model = load(folder)
+    shown, complete = held_out(frame, model.coder_, rows, config)
+    marginals = Marginals.fit(model.coder_.table(frame.iloc[rows]))  # the rows that the map was learned from
+    scores = cell_scores(model, marginals, shown, complete)
+    kinds = {column.name: column.kind for column in model.schema_.used}
+    table = by(scores, "column").reset_index()
+    table.insert(1, "kind", [kinds[name] for name in table["column"]])
+    return table, calibration(model, shown, complete)
+
+
+def calibration(model: PluriGP, shown: Table, complete: Table) -> pd.DataFrame:
+    """Predicted and observed shares of levels in hidden cells, by tenths of the predicted probability."""
+    lines = []
+    for column, predicted, happened in _level_probabilities(model, shown, complete):
+        tenth = np.minimum((predicted * BINS).astype(int), BINS - 1)
+        for b in np.unique(tenth):
+            own = tenth == b
+            means = (float(predicted[own].mean()), float(happened[own].mean()))
+            lines.append((column, model.schema_[column].kind, *means, int(own.sum())))
+    return pd.DataFrame(lines, columns=CALIBRATION)
+
+
+def _level_probabilities(model: PluriGP, shown: Table, complete: Table) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+    """Per column with levels: the probability of each level in each hidden cell, and whether it was that one.
+
+    Of two levels one is enough: the other's probability is the rest.
+    """
+    places = [d for d, column in enumerate(complete.schema) if kind_of(column).has_levels]
+    actual = complete.values[:, first_slots(complete.schema)]
+    hidden = complete.seen & ~shown.seen
+    shares = levels_of_columns(model._ready(), shown, places) if places else []
+    for d, share in zip(places, shares, strict=True):
+        column, cells = complete.schema.columns[d], hidden[:, d]
+        if cells.any():
+            first = int(len(column.levels) == 2)
+            happened = actual[cells, d, None] == np.arange(first, len(column.levels))
+            yield column.name, share[cells, first : len(column.levels)].ravel(), happened.ravel().astype(float)

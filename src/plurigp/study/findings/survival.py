@@ -1,0 +1,147 @@
+"""Survival by subtype: Kaplan–Meier with log-log intervals, the log-rank test, risks at given times. Plain NumPy."""
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from plurigp.core.text import at
+from plurigp.core.types import DataError
+
+STEPS = 100  # times at which a curve is read off: single event times are patients' own
+FEWEST = 5  # rows at risk below which a curve ends
+Z_95 = float(stats.norm.ppf(0.975))  # half of a 95 % interval, in standard errors
+SURVIVAL = ["subtype", "time", "at_risk", "survival", "low", "high"]
+RISKS = ["subtype", "time", "at_risk", "risk", "low", "high"]
+TESTS = ["test", "statistic", "degrees", "p"]
+
+
+def read_outcome(frame: pd.DataFrame, time: str, event: str) -> tuple[np.ndarray, np.ndarray]:
+    """Times [N] and events [N] as numbers, NaN where either is a gap; errors name the column and row."""
+    for name in (time, event):
+        if name not in frame.columns:
+            raise DataError(f"{at(name)} is to hold an outcome but is not in the table; correct the name.")
+    times = pd.to_numeric(frame[time], errors="coerce").astype("Float64").to_numpy(float, na_value=np.nan)
+    events = _as_events(frame[event], event)
+    bad = np.flatnonzero((times < 0) | (np.isnan(times) & frame[time].notna().to_numpy()))
+    if len(bad):
+        raise DataError(f"{at(time, int(bad[0]))}: a time must be a number of at least 0; correct it or leave a gap.")
+    gap = np.isnan(times) | np.isnan(events)
+    return np.where(gap, np.nan, times), np.where(gap, np.nan, events)
+
+
+def _as_events(column: pd.Series, name: str) -> np.ndarray:
+    text = column.astype("string").str.strip().str.lower()
+    events = text.map({"1": 1.0, "0": 0.0, "1.0": 1.0, "0.0": 0.0, "true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0})
+    bad = np.flatnonzero(events.isna() & column.notna())
+    if len(bad):
+        raise DataError(f"{at(name, int(bad[0]))}: an event is 0/1, true/false or yes/no; recode it or leave a gap.")
+    return events.to_numpy(float, na_value=np.nan)
+
+
+def kaplan_meier(time: np.ndarray, event: np.ndarray, at_times: np.ndarray) -> pd.DataFrame:
+    """Survival at given times with the log-log interval of Greenwood's variance, and the rows still at risk.
+
+    After the last time of any row nothing is known (NaN), unless survival has reached 0 by then.
+    """
+    moments, deaths = np.unique(time[event == 1], return_counts=True)
+    at_risk = _at_risk(time, moments)
+    survival = np.cumprod(1 - deaths / at_risk)
+    low, high = _log_log_interval(survival, deaths, at_risk)
+    step = np.searchsorted(moments, at_times, side="right")  # 0 is before the first event
+    curves = {
+        name: np.concatenate([[1.0], values])[step]
+        for name, values in (("survival", survival), ("low", low), ("high", high))
+    }
+    followed = (at_times <= time.max()) | (curves["survival"] == 0)
+    known = {name: np.where(followed, values, np.nan) for name, values in curves.items()}
+    return pd.DataFrame({"time": at_times, "at_risk": _at_risk(time, at_times), **known})
+
+
+def _at_risk(time: np.ndarray, moments: np.ndarray) -> np.ndarray:
+    """How many rows are followed up to each moment at least."""
+    return len(time) - np.searchsorted(np.sort(time), moments, side="left")
+
+
+def _log_log_interval(survival: np.ndarray, deaths: np.ndarray, at_risk: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """S ^ exp(± z √V / log S) with V = Σ d / (n (n − d)), lower limit first.
+
+    Where S = 0 the variance is not defined: the interval then goes from 0 to the upper limit of the step before.
+    """
+    left = survival > 0  # all steps but perhaps the last
+    log_survival = np.log(survival[left])
+    variance = np.cumsum(deaths[left] / (at_risk[left] * (at_risk[left] - deaths[left])))
+    reach = Z_95 * np.sqrt(variance) / log_survival
+    low, high = survival[left] ** np.exp(-reach), survival[left] ** np.exp(reach)
+    if not left.all():
+        low, high = np.append(low, 0.0), np.append(high, high[-1] if len(high) else 1.0)
+    return low, high
+
+
+def median_time(time: np.ndarray, event: np.ndarray) -> float:
+    """When half have had the event, by Kaplan and Meier; NaN where that is not reached."""
+    moments = np.unique(time[event == 1])
+    reached = moments[kaplan_meier(time, event, moments)["survival"].to_numpy() <= 0.5 + 1e-12]
+    return float(reached[0]) if len(reached) else float("nan")
+
+
+def excess_events(time: np.ndarray, event: np.ndarray, group: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Observed less expected events of each group [G] in the order of their names, and their covariance [G G]."""
+    names = np.unique(group)
+    moments, deaths = np.unique(time[event == 1], return_counts=True)
+    n = _at_risk(time, moments)
+    share = np.stack([_at_risk(time[group == name], moments) for name in names]) / n  # [G M]
+    observed = np.array([event[group == name].sum() for name in names])
+    spread = share * deaths * (n - deaths) / np.maximum(n - 1, 1)
+    covariance = -spread @ share.T
+    np.fill_diagonal(covariance, (spread * (1 - share)).sum(1))  # exactly 0 where a group is all that is at risk
+    return observed - share @ deaths, covariance
+
+
+def log_rank(time: np.ndarray, event: np.ndarray, group: np.ndarray) -> tuple[float, int, float]:
+    """χ², degrees of freedom and p of the log-rank test over all groups; NaN without two groups or without events."""
+    excess, covariance = excess_events(time, event, group)
+    degrees = len(excess) - 1
+    if not covariance.any():
+        return float("nan"), degrees, float("nan")
+    chi2 = float(excess[:-1] @ np.linalg.pinv(covariance[:-1, :-1]) @ excess[:-1])
+    return chi2, degrees, float(stats.chi2.sf(chi2, degrees))
+
+
+def survival_by_subtype(
+    time: np.ndarray, event: np.ndarray, subtype: np.ndarray, K: int, horizons: tuple[float, ...]
+) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+    """Curves (subtype 0 is everybody), risks at the horizons, and the log-rank test over subtypes.
+
+    A risk by a time that nobody was followed to is NaN, with no row at risk.
+    """
+    known = np.isfinite(time) & np.isfinite(event)
+    time, event, subtype = time[known], event[known], subtype[known]
+    if len(time) < FEWEST:
+        return no_outcome()
+    curves, risks = [], []
+    for k in range(K + 1):
+        own = np.ones(len(time), dtype=bool) if k == 0 else subtype == k
+        if own.sum() >= FEWEST:
+            curve = kaplan_meier(time[own], event[own], _grid(time))
+            curves.append(curve[curve["at_risk"] >= FEWEST].assign(subtype=k)[SURVIVAL])
+            point = kaplan_meier(time[own], event[own], np.asarray(horizons, float))
+            risk = {"risk": 1 - point["survival"], "low": 1 - point["high"], "high": 1 - point["low"]}
+            risks.append(point.assign(subtype=k, **risk)[RISKS])
+    tests = pd.DataFrame(columns=TESTS)
+    if K > 1 and (subtype > 0).any():
+        chi2, degrees, p = log_rank(time[subtype > 0], event[subtype > 0], subtype[subtype > 0])
+        tests = pd.DataFrame({"test": ["log-rank"], "statistic": [chi2], "degrees": [degrees], "p": [p]})
+    return pd.concat(curves, ignore_index=True), pd.concat(risks, ignore_index=True), tests
+
+
+def no_outcome() -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+    """The three frames of a table without an outcome, or with too few rows that have one."""
+    return pd.DataFrame(columns=SURVIVAL), pd.DataFrame(columns=RISKS), pd.DataFrame(columns=TESTS)
+
+
+def _grid(time: np.ndarray) -> np.ndarray:
+    """Round times from 0 up to the latest."""
+    step = max(float(time.max()), 1e-9) / STEPS
+    unit = 10.0 ** np.floor(np.log10(step))
+    step = unit * next(m for m in (1.0, 2.0, 5.0, 10.0) if m * unit >= step * (1 - 1e-9))
+    return step * np.arange(int(np.floor(time.max() / step)) + 1)

@@ -1,0 +1,1 @@
+"""The fits of a study: settings, tasks, workers, what is kept on disk."""

@@ -1,0 +1,146 @@
+"""All fits of a study in their order: maps to choose from, the map, half maps, half maps of structureless tables."""
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from itertools import chain
+from threading import Thread
+
+import numpy as np
+import pandas as pd
+
+from plurigp.estimator import load
+from plurigp.study.findings.cluster import paper_mixture
+from plurigp.study.findings.mixture import Mixture
+from plurigp.study.findings.null import structureless_table
+from plurigp.study.findings.robustness import HalfLabels
+from plurigp.study.fits.config import StudyConfig
+from plurigp.study.fits.pool import Pool, Tables
+from plurigp.study.fits.select import selection_frame, selection_tasks
+from plurigp.study.fits.tasks import MAP, REFERENCE, REFIT, TRACED, Finished, Task, seed_of
+
+ROWS_PER_CLUSTER = 30  # of a half map, on average, up to which numbers of clusters are tried
+
+
+@dataclass(frozen=True, eq=False)
+class Maps:
+    """What the fits left."""
+
+    selection: pd.DataFrame
+    judged: Task  # the selection fit by which predictions are judged
+    best: Task  # the map, the best of its restarts
+    latent: Finished
+    paper: Mixture
+    halves: HalfLabels
+    references: HalfLabels | None
+    traces: pd.DataFrame
+    notes: list[str]
+
+
+def learn(pool: Pool, frame: pd.DataFrame, config: StudyConfig) -> Maps:
+    """Run what is not finished yet, in four stages, each of which needs the one before."""
+    N = len(frame)
+    tries = selection_tasks(N, config)
+    tried = pool.run(tries, lambda _: frame)
+    selection = selection_frame(tries, tried)
+    line = selection[selection["chosen"]].iloc[0]
+    Q = int(line["n_components"])
+    restarts = [Task(f"{MAP}-{r}", Q, np.arange(N)) for r in range(config.n_restarts)]
+    mapped = pool.run(restarts, lambda _: frame)
+    best = int(np.argmax([f.facts["bound"] for f in mapped]))
+    x, sd = mapped[best].arrays["mean"], mapped[best].arrays["sd"]
+    seed = seed_of(config.random_state, "paper")
+    paper = beside(partial(paper_mixture, x, config.max_clusters, config.mixture_inits, config.outlier_share, seed, sd))
+    cuts = numbers_of_clusters(N, config, paper)
+    halves = refit_tasks(N, Q, config, cuts)
+    refitted = pool.run(halves, lambda _: frame)
+    references = reference_tasks(N, Q, config, cuts)
+    drawn = pool.run(references, _tables(pool, restarts[best], frame, config)) if references else []
+    everything = list(zip([*tries, *restarts, *halves], [*tried, *mapped, *refitted], strict=True))
+    return Maps(
+        selection,
+        next(task for task in tries if task.name == line["fit"]),
+        restarts[best],
+        mapped[best],
+        paper.result(),
+        HalfLabels.of(cuts, refitted),
+        HalfLabels.of(cuts, drawn) if drawn else None,
+        pd.concat([trace(*pair) for pair in everything], ignore_index=True),
+        sorted(set(chain.from_iterable(f.facts["notes"] for _, f in everything))),
+    )
+
+
+def beside(call: Callable[[], Mixture]) -> Future[Mixture]:
+    """Start a call whose result the fits, in other processes, seldom wait for; it goes when this process is stopped."""
+    result: Future[Mixture] = Future()
+
+    def run() -> None:
+        try:
+            result.set_result(call())
+        except BaseException as error:
+            result.set_exception(error)
+
+    Thread(target=run, daemon=True).start()
+    return result
+
+
+def numbers_of_clusters(N: int, config: StudyConfig, paper: Future[Mixture]) -> tuple[int, ...]:
+    """How half maps are cut: all numbers to choose from, and the one asked for.
+
+    A half map's clusters have some 30 rows at least: smaller ones come and go by chance.
+    """
+    wanted = 2 if config.n_subtypes == "stability" else config.n_subtypes
+    wanted = int((paper.result().subtype > 0).sum()) if wanted == "paper" else int(wanted)
+    most = min(config.max_subtypes, max(2, N // 2 // ROWS_PER_CLUSTER))
+    return tuple(sorted({*range(2, most + 1), max(wanted, 2)}))
+
+
+def refit_tasks(N: int, Q: int, config: StudyConfig, cuts: tuple[int, ...]) -> list[Task]:
+    """Random halves of the rows, each followed by its complement."""
+    halves = chain.from_iterable(_halves(N, config, REFIT, pair) for pair in range(config.n_refits // 2))
+    return [Task(f"{REFIT}-{r:03}", Q, rows, n_clusters=cuts) for r, rows in enumerate(halves)]
+
+
+def reference_tasks(N: int, Q: int, config: StudyConfig, cuts: tuple[int, ...]) -> list[Task]:
+    """Two complementary halves of every structureless table."""
+    return [
+        Task(f"{REFERENCE}-{r:03}-{h}", Q, rows, table=r, n_clusters=cuts)
+        for r in range(config.n_references)
+        for h, rows in enumerate(_halves(N, config, REFERENCE, r))
+    ]
+
+
+def _halves(N: int, config: StudyConfig, kind: str, number: int) -> Iterator[np.ndarray]:
+    """Two halves of the same size (of an odd number of rows, one is left out): the same shape compiles once."""
+    shuffled = np.random.default_rng(seed_of(config.random_state, f"halves-{kind}-{number}")).permutation(N)
+    half = N // 2
+    yield np.sort(shuffled[:half])
+    yield np.sort(shuffled[half : 2 * half])
+
+
+def _tables(pool: Pool, best: Task, frame: pd.DataFrame, config: StudyConfig) -> Tables:
+    """Structureless tables drawn from the saved map when they are needed; both halves share one draw."""
+    model = load(pool.model_folder(best))
+
+    @lru_cache(maxsize=2)
+    def draw(number: int) -> pd.DataFrame:
+        return structureless_table(model, frame, seed_of(config.random_state, f"structureless-{number}"))
+
+    return draw
+
+
+def trace(task: Task, finished: Finished) -> pd.DataFrame:
+    """The course of one fit, per row that it learned from."""
+    columns = {name: finished.arrays[f"trace.{name}"] for name in TRACED}
+    n = len(columns["bound"])
+    scaled = {name: values if name == "spread" else values / len(task.rows) for name, values in columns.items()}
+    return pd.DataFrame({"fit": [task.name] * n, "epoch": np.arange(1, n + 1), **scaled})
+
+
+def amount_of_work(N: int, config: StudyConfig) -> tuple[int, float]:
+    """How many fits there will be, and the rows they will learn from."""
+    selection: Sequence[Task] = selection_tasks(N, config)
+    halves = config.n_refits + 2 * config.n_references
+    rows = sum(len(task.rows) for task in selection) + config.n_restarts * N + halves * (N // 2)
+    return len(selection) + config.n_restarts + halves, float(rows)

@@ -1,0 +1,76 @@
+import numpy as np
+import pytest
+
+from plurigp import PluriGP
+from plurigp.answers.latent import positions
+from plurigp.data import Coder, infer_schema
+from plurigp.study.fits.config import StudyConfig
+from plurigp.study.fits.select import one_standard_error, selection_frame, selection_tasks
+from plurigp.study.fits.tasks import Finished, Task, held_out, held_out_rows, seed_of, training_rows
+
+
+def finished(bound, score, cells):
+    return Finished({"row_score": np.asarray(score, float), "row_cells": np.asarray(cells, float)}, {"bound": bound})
+
+
+def test_the_smallest_within_one_standard_error():
+    assert one_standard_error(np.array([0.5, 0.09, 0.0, 0.05]), np.array([0.1, 0.1, 0.0, 0.1])) == 1
+
+
+def test_best_bound_of_the_restarts_and_paired_gaps(rng):
+    cells = rng.integers(1, 5, size=200)
+    base = rng.normal(-2, 1, 200) * cells
+    tasks = [Task(f"select-{Q:02}-{r}", Q, np.arange(10)) for Q in (2, 3) for r in (0, 1)]
+    results = [
+        finished(-20, base, cells), finished(-10, base - 0.5 * cells, cells),
+        finished(-9, base + 0.1 * cells, cells), finished(-12, base, cells),
+    ]  # fmt: skip
+    frame = selection_frame(tasks, results)
+    assert frame["fit"].tolist() == ["select-02-1", "select-03-0"]
+    assert frame["chosen"].tolist() == [False, True]
+    assert frame["gap"].tolist() == pytest.approx([0.6, 0.0])
+    assert frame["gap_se"].tolist() == pytest.approx([0.0, 0.0], abs=1e-12)
+    assert frame["score"][1] == pytest.approx((base + 0.1 * cells).sum() / cells.sum())
+    assert 0.01 < frame["se"][0] < 0.2
+
+
+def test_rows_are_held_out_once_and_for_all(mixed_frame):
+    config = StudyConfig(random_state=3, n_components=(2, 4), n_restarts=2)
+    tasks = selection_tasks(120, config)
+    assert [task.name for task in tasks] == ["select-02-0", "select-04-0", "select-02-1", "select-04-1"]
+    assert all(np.array_equal(task.rows, training_rows(120, config)) for task in tasks)
+    assert len(tasks[0].rows) == 96
+    coder = Coder.fit(mixed_frame, infer_schema(mixed_frame))
+    shown, complete = held_out(mixed_frame, coder, tasks[0].rows, config)
+    assert len(complete.seen) == len(held_out_rows(120, tasks[0].rows, config)) == 24
+    assert not (shown.seen & ~complete.seen).any()
+    assert 0.05 < 1 - shown.seen.sum() / complete.seen.sum() < 0.4
+
+
+def test_hidden_cells_leave_no_trace_in_what_is_shown(mixed_frame, rng):
+    """Two bounds, and a time with its event: whatever a hidden cell holds, rows are shown and placed the same."""
+    config = StudyConfig(random_state=3)
+    rows = training_rows(120, config)
+    low = rng.normal(size=120)
+    frame = mixed_frame.assign(low=low, high=low + 1, days=rng.exponential(9, 120), died=rng.integers(0, 2, 120))
+    kinds = {"low": {"kind": "censored_gaussian", "upper": "high"}, "days": {"kind": "weibull", "event": "died"}}
+    model = PluriGP(1, schema=kinds, n_inducing=8, max_epochs=2, calibrate=False, random_state=0).fit(frame.iloc[rows])
+    shown, complete = held_out(frame, model.coder_, rows, config)
+    changed, test = frame.copy(), held_out_rows(120, rows, config)
+    for d, column in enumerate(complete.schema):
+        if column.name in kinds:
+            hidden = test[complete.seen[:, d] & ~shown.seen[:, d]]
+            assert len(hidden)
+            changed.loc[hidden, column.name] += 5
+            changed.loc[hidden, column.companion] = {"high": 99.0, "died": 0}[column.companion]
+    again, other = held_out(changed, model.coder_, rows, config)
+    assert (other.values != complete.values).any()
+    np.testing.assert_array_equal(shown.values, again.values)
+    np.testing.assert_array_equal(shown.seen, again.seen)
+    for before, after in zip(positions(model._ready(), shown), positions(model._ready(), again), strict=True):
+        np.testing.assert_array_equal(before, after)
+
+
+def test_seeds_depend_on_the_name_alone():
+    assert seed_of(0, "refit-001") == seed_of(0, "refit-001") != seed_of(0, "refit-002")
+    assert 0 <= seed_of(1, "x") < 2**31
