@@ -264,8 +264,8 @@ def _row_bounds(predictor: Predictor, table: Table, q: LatentNormal) -> np.ndarr
     def bounds(q: LatentNormal) -> jax.Array:
         def one_draw(z: jax.Array) -> jax.Array:
             f = moments(gp, posterior, project(gp, q.at(z[None, None])[0]))
-            cells = evaluate.expected_log_probs(predictor.layout, thetas, values.T, seen.T, *f, predictor.rules)
-            return jnp.concatenate(cells).sum(0)
+            cells = evaluate.expected_log_probs(predictor.layout, thetas, values, seen, *f, predictor.rules)
+            return jnp.concatenate(cells, 1).sum(1)
 
         return jax.lax.map(one_draw, noise).mean(0) - kl_x(q)
 

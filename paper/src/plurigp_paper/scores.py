@@ -96,9 +96,9 @@ def _whole_rows(
 
     def one_draw(x: Array) -> tuple[Array, Array, Array]:
         f = moments(p.model.gp, p.q, project(p.model.gp, x))
-        expected = evaluate.expected_log_probs(p.layout, p.model.thetas, values.T, seen.T, *f, p.rules)
-        cells = evaluate.predictive_log_probs(p.layout, p.model.thetas, values.T, seen.T, *f, p.rules).T
-        return jnp.concatenate(expected).T, cells.sum(1), jnp.where(chosen, cells, 0).sum(1)
+        expected = evaluate.expected_log_probs(p.layout, p.model.thetas, values, seen, *f, p.rules)
+        cells = evaluate.predictive_log_probs(p.layout, p.model.thetas, values, seen, *f, p.rules)
+        return jnp.concatenate(expected, 1), cells.sum(1), jnp.where(chosen, cells, 0).sum(1)
 
     expected, rows, some = jax.lax.map(one_draw, proposals.x)
 
@@ -117,9 +117,9 @@ def _hidden_cells(
 
     def one_draw(x: Array) -> tuple[Array, Array]:
         f = moments(p.model.gp, p.q, project(p.model.gp, x))
-        own = evaluate.predictive_log_probs(p.layout, p.model.thetas, truth.T, seen.T, *f, p.rules)
-        cells = evaluate.predictive_log_probs(judge.layout, judge.model.thetas, truth.T, known.T, *f, judge.rules)
-        return own.sum(0), cells.T
+        own = evaluate.predictive_log_probs(p.layout, p.model.thetas, truth, seen, *f, p.rules)
+        cells = evaluate.predictive_log_probs(judge.layout, judge.model.thetas, truth, known, *f, judge.rules)
+        return own.sum(1), cells
 
     rows, cells = jax.lax.map(one_draw, proposals.x)
     weights = log_weights(proposals.log_ratio, rows)

@@ -43,7 +43,7 @@ def _reconstructed(p: Predictor, values: Array, seen: Array, qx: LatentNormal, n
 
     def one_draw(z: Array) -> Array:
         f = moments(p.model.gp, p.q, project(p.model.gp, qx.at(z[None, None])[0]))
-        return jnp.concatenate(evaluate.expected_log_probs(p.layout, p.model.thetas, values.T, seen.T, *f, p.rules)).T
+        return jnp.concatenate(evaluate.expected_log_probs(p.layout, p.model.thetas, values, seen, *f, p.rules), 1)
 
     return jax.lax.map(one_draw, noise).mean(0)
 

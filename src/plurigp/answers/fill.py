@@ -20,26 +20,18 @@ from plurigp.likelihoods import evaluate
 @jax.jit
 def _means(
     p: Predictor, values: Array, seen: Array, qx: LatentNormal, noise: Array
-) -> tuple[tuple[Float[Array, "_ _ B"], ...], Float[Array, " B"]]:
+) -> tuple[tuple[Float[Array, "B _ _"], ...], Float[Array, " B"]]:
     """Σ_s w_s E[y_d|x_s], per block (a probability per level for categories), and the effective number of draws."""
     proposals = propose(qx, noise)
 
     def one_draw(x: Array) -> tuple[Array, tuple[Array, ...]]:
         cells, f = log_probs_at(p, values, seen, x)
-        return cells.sum(1), evaluate.predictive_means(p.layout, p.model.thetas, values.T, *f, p.rules)
+        return cells.sum(1), evaluate.predictive_means(p.layout, p.model.thetas, values, *f, p.rules)
 
     rows, means = jax.lax.map(one_draw, proposals.x)
     logs = log_weights(proposals.log_ratio, rows)
-    weights = jnp.exp(logs)[:, None, None]
+    weights = jnp.exp(logs)[:, :, None, None]
     return jax.tree.map(lambda leaf: (weights * leaf).sum(0), means), effective_size(logs)
-
-
-@jax.jit
-def _expected(
-    p: Predictor, values: Array, seen: Array, qx: LatentNormal, noise: Array
-) -> tuple[tuple[Array, ...], Float[Array, " B"]]:
-    means, size = _means(p, values, seen, qx, noise)
-    return tuple(jnp.moveaxis(part, -1, 0) for part in means), size
 
 
 @jax.jit
@@ -47,13 +39,13 @@ def _points(
     p: Predictor, values: Array, seen: Array, qx: LatentNormal, noise: Array
 ) -> tuple[Float[Array, "B D"], Float[Array, " B"]]:
     means, size = _means(p, values, seen, qx, noise)
-    return evaluate.points(p.layout, means).T, size
+    return evaluate.points(p.layout, means), size
 
 
 @jax.jit
 def _points_at(p: Predictor, values: Array, x: Float[Array, "B Q"]) -> Float[Array, "B D"]:
     f = moments(p.model.gp, p.q, project(p.model.gp, x))
-    return evaluate.points(p.layout, evaluate.predictive_means(p.layout, p.model.thetas, values.T, *f, p.rules)).T
+    return evaluate.points(p.layout, evaluate.predictive_means(p.layout, p.model.thetas, values, *f, p.rules))
 
 
 def fill_values(predictor: Predictor, table: Table, n_draws: int = 32) -> np.ndarray:
@@ -70,7 +62,7 @@ def levels_of_columns(
     predictor: Predictor, table: Table, columns: Sequence[int], n_draws: int = 32
 ) -> list[np.ndarray]:
     """The same of several columns from one sweep over the rows, which costs as much as for one of them."""
-    expected = ask_weighted(predictor, table, _expected, n_draws)
+    expected = ask_weighted(predictor, table, _means, n_draws)
     found = []
     for column in columns:
         place = predictor.layout.order.index(column)

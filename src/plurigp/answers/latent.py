@@ -63,7 +63,7 @@ def _refine(p: Predictor, values: Float[Array, "B V"], seen: Bool[Array, "B D"],
 
         def one_draw(z: Array) -> Scalar:
             f_mean, f_var = moments(p.model.gp, p.q, project(p.model.gp, qx.at(z[None, None])[0]))
-            cells = evaluate.expected_log_probs(p.layout, p.model.thetas, values.T, seen.T, f_mean, f_var, p.rules)
+            cells = evaluate.expected_log_probs(p.layout, p.model.thetas, values, seen, f_mean, f_var, p.rules)
             return sum((block.sum() for block in cells), jnp.zeros(()))
 
         return p.kl_weight * kl_x(qx).sum() - jax.lax.map(one_draw, noise).mean()

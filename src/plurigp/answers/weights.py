@@ -48,7 +48,7 @@ def propose(qx: LatentNormal, noise: Float[Array, "S Q"]) -> Proposals:
 def log_probs_at(p: Predictor, values: Array, seen: Array, x: Array) -> tuple[Float[Array, "B D"], tuple[Array, Array]]:
     """log p(y_d|x) of the cells in `seen`, zero elsewhere; and the moments of f behind them."""
     f = moments(p.model.gp, p.q, project(p.model.gp, x))
-    return evaluate.predictive_log_probs(p.layout, p.model.thetas, values.T, seen.T, *f, p.rules).T, f
+    return evaluate.predictive_log_probs(p.layout, p.model.thetas, values, seen, *f, p.rules), f
 
 
 def log_weights(log_ratio: Float[Array, "S B"], rows: Float[Array, "S B"]) -> Float[Array, "S B"]:

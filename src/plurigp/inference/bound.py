@@ -111,8 +111,8 @@ def bound(
     cells = expected_log_probs(
         spec.layout,
         model.thetas,
-        jnp.tile(batch.values.T, (1, spec.n_draws)),
-        jnp.tile(batch.seen.T & batch.real, (1, spec.n_draws)),
+        jnp.tile(batch.values, (spec.n_draws, 1)),
+        jnp.tile(batch.seen & batch.real[:, None], (spec.n_draws, 1)),
         f_mean,
         f_var,
         spec.rules,

@@ -105,7 +105,7 @@ class Encoder(eqx.Module):
     net_sd: Network
 
     def __call__(
-        self, features: Float[Array, "E B"], seen: Bool[Array, "E B"], row_seen: Bool[Array, "D B"]
+        self, features: Float[Array, "B E"], seen: Bool[Array, "B E"], row_seen: Bool[Array, "B D"]
     ) -> LatentNormal:
         known, told = _read(self, features, seen, row_seen)
         linear = jnp.pad(self.linear, ((0, len(told)), (0, 0)))
@@ -135,10 +135,10 @@ class FactorEncoder(eqx.Module):
     net_sd: Network
 
     def __call__(
-        self, features: Float[Array, "E B"], seen: Bool[Array, "E B"], row_seen: Bool[Array, "D B"]
+        self, features: Float[Array, "B E"], seen: Bool[Array, "B E"], row_seen: Bool[Array, "B D"]
     ) -> LatentNormal:
         known, told = _read(self, features, seen, row_seen)
-        linear = self.factors(known, seen)
+        linear = self.factors(known, seen.T)
         first = jnp.concatenate([self.net_mean.w1, self.net_sd.w1], 1)
         for_mean, for_sd = jnp.split(first.T @ jnp.concatenate([known, told]), [self.net_mean.w1.shape[1]])
         mean = linear.mean + linear.sd * self.net_mean.after(for_mean)
@@ -157,14 +157,14 @@ class FactorEncoder(eqx.Module):
 
 def _read(
     encoder: Encoder | FactorEncoder,
-    features: Float[Array, "E B"],
-    seen: Bool[Array, "E B"],
-    row_seen: Bool[Array, "D B"],
+    features: Float[Array, "B E"],
+    seen: Bool[Array, "B E"],
+    row_seen: Bool[Array, "B D"],
 ) -> tuple[Float[Array, "E B"], Float[Array, "_ B"]]:
-    """Standardised features, zero at gaps; and which of the watched columns are there."""
+    """Standardised features, zero at gaps; and which of the watched columns are there. Rows last, for the products."""
     shift, scale = (jax.lax.stop_gradient(part)[:, None] for part in (encoder.shift, encoder.scale))
-    known = jnp.where(seen, soft_clip((features - shift) / scale), 0)
-    return known, row_seen[np.asarray(encoder.watched, np.int32)].astype(known.dtype)
+    known = jnp.where(seen.T, soft_clip((features.T - shift) / scale), 0)
+    return known, row_seen.T[np.asarray(encoder.watched, np.int32)].astype(known.dtype)
 
 
 def _times(A: Float[Array, "B Q Q"], b: Float[Array, "B Q"]) -> Float[Array, "B Q"]:

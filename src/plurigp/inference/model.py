@@ -52,8 +52,7 @@ def encode(
     if isinstance(model.encoder, FreeRows):
         assert rows is not None  # only training rows have a q(x) of their own
         return model.encoder(rows)
-    seen = seen.T
-    return model.encoder(encoder_features(layout, values.T), seen_features(layout, seen), seen)
+    return model.encoder(encoder_features(layout, values), seen_features(layout, seen), seen)
 
 
 def init_model(
@@ -95,7 +94,7 @@ class _Rows:
 
 @partial(jax.jit, static_argnames=("layout",))
 def _read_rows(layout: Layout, values: Float[Array, "N V"], seen: Bool[Array, "N D"]) -> tuple[Array, Array]:
-    return encoder_features(layout, values.T).T, seen_features(layout, seen.T).T
+    return encoder_features(layout, values), seen_features(layout, seen)
 
 
 def _standard_rows(layout: Layout, values: np.ndarray, seen: np.ndarray) -> _Rows:
