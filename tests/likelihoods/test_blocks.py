@@ -9,12 +9,10 @@ import pandas as pd
 import pytest
 
 from plurigp.data import KINDS, Column, Schema, Table
-from plurigp.likelihoods.base import expected_log_prob, own_rule, predictive_log_prob, predictive_mean
+from plurigp.likelihoods import evaluate
+from plurigp.likelihoods.base import expected_log_prob, first, own_rule, predictive_log_prob, predictive_mean
 from plurigp.likelihoods.evaluate import (
-    by_block,
-    cell_functions,
     cell_log_probs,
-    cell_values,
     column_starts,
     draws,
     encoder_features,
@@ -229,8 +227,8 @@ def test_cells_hold_their_own_values_and_functions(case):
         block = case.layout.blocks[number]
         place = [u.name for u in SCHEMA.used].index(column.name)
         theirs = case.table.values[:, first_slot[place] : first_slot[place + 1]]
-        np.testing.assert_array_equal(cell_values(block, jnp.asarray(case.values))[c].T, theirs)
-        f = cell_functions(block, by_block(case.layout, jnp.asarray(case.f_mean))[number])[c]
+        np.testing.assert_array_equal(evaluate._cell_values(block, jnp.asarray(case.values).T)[c].T, theirs)
+        f = list(evaluate._functions(case.layout, jnp.asarray(case.f_mean)))[number][c]
         n = block.n_functions[c]
         np.testing.assert_array_equal(f[:n], case.f_mean[functions])
         np.testing.assert_array_equal(f[n:], 0)
@@ -280,7 +278,7 @@ def test_predictions_are_those_of_every_cell_alone(small):
             np.testing.assert_array_equal(filled[:, d], mean.argmax(1))
         elif column.kind == "ordinal":  # the median level
             np.testing.assert_array_equal(filled[:, d], (np.cumsum(mean, 1) >= 0.5).argmax(1))
-        elif like.continuous:
+        elif like.point is first:
             np.testing.assert_allclose(filled[:, d], mean[:, 0])
         else:
             np.testing.assert_array_equal(filled[:, d], np.round(mean[:, 0]))
@@ -456,7 +454,7 @@ def test_draws_are_in_support_and_differ_between_cells(small):
             assert ((y >= 0) & (y <= 1)).all()
         elif column.kind == "zero_lognormal":
             assert (y >= 0).all()
-        elif likelihood_of(column.kind).continuous:
+        elif likelihood_of(column.kind).point is first:
             assert len(np.unique(y)) == N
         else:
             top = {"binomial": 7}.get(column.kind, len(column.levels) - 1 if column.levels else np.inf)
@@ -497,5 +495,5 @@ def test_starts_of_an_empty_column_do_not_look_under_its_gaps(case):
     other = case.values.copy()
     for _, _, column, _, slots in case.one_by_one():
         other[:, slots.start] = 0.9 if column.kind == "beta" else 1.0
-    first, second = (column_starts(SCHEMA, case.layout, v, seen)[0] for v in (case.values, other))
-    np.testing.assert_array_equal(first, second)
+    one, two = (column_starts(SCHEMA, case.layout, v, seen)[0] for v in (case.values, other))
+    np.testing.assert_array_equal(one, two)

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from plurigp.core.arrays import Array, Scalar
 from plurigp.data import KINDS, Column, Schema
 from plurigp.data.numeric import Units
-from plurigp.likelihoods.base import Cells, Likelihood, Start, Theta
+from plurigp.likelihoods.base import Likelihood, Start, Theta
 from plurigp.likelihoods.evaluate import over_cells
 from plurigp.likelihoods.families.gaussian import gaussian, log_normal
 from plurigp.likelihoods.registry import LIKELIHOODS, likelihood_of, register
@@ -61,7 +61,7 @@ class Noise:
     def predictive_block(self, theta: Theta, y: Array, mean: Array, var: Array, rule: Rule) -> Float[Array, "C B"]:
         return over_cells(lambda t, y, a, v: self.predictive(t, y, a, v, rule))(tied(theta), y, mean, var)
 
-    def sample(self, rng: np.random.Generator, theta: Theta, y: Cells, f: Cells) -> np.ndarray:
+    def sample(self, rng: np.random.Generator, theta: Theta, y: np.ndarray, f: np.ndarray) -> np.ndarray:
         log_sd = np.asarray((tied(theta) if self.shared else theta)["log_sd"])
         return rng.normal(f[..., 0], np.sqrt(self.floor**2 + np.exp(2 * log_sd)))
 
@@ -88,8 +88,6 @@ def declare(noise: Noise) -> str:
             log_prob=noise.log_prob,
             sample=noise.sample,
             start=noise.start,
-            sd=None,
-            quantile=None,
             expected_log_prob=noise.expected,
             predictive_log_prob=noise.predictive,
             block_expected_log_prob=noise.expected_block if noise.shared else None,

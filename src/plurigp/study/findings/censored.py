@@ -15,7 +15,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import log_ndtr
 
-from plurigp.likelihoods.families.bounded import log_mass
+from plurigp.likelihoods.families.censored import log_mass
 
 STEPS, HALVINGS = 200, 40
 FLAT = 1e-9  # the increase that a step promises, below which the maximum is reached
