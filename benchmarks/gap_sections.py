@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from plurigp_paper.lines import line_chart
+from plurigp_paper.charts import line_chart
 
 FIGURES = Path(__file__).parent.parent / "docs" / "figures"
 NOMINAL = ("50%", "80%", "90%")

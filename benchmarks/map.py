@@ -7,7 +7,7 @@ from pathlib import Path
 
 from plurigp import PluriGP
 from plurigp.datasets import load_support
-from plurigp_paper.picture import write_map
+from plurigp_paper.charts import map_chart
 
 if __name__ == "__main__":
     support = load_support()
@@ -15,4 +15,4 @@ if __name__ == "__main__":
     model = PluriGP(10, schema=support.schema, **settings)
     x = model.fit_transform(support.table)
     groups = support.table["diagnosis_group"].astype(str).to_numpy()
-    write_map(Path(__file__).parent.parent / "docs" / "map.svg", x, groups, "diagnosis group")
+    map_chart(Path(__file__).parent.parent / "docs" / "map.svg", x, groups, "diagnosis group")

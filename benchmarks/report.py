@@ -11,7 +11,7 @@ from gap_sections import calibration, encoders, imputation, latency, pooling
 from study_sections import killed, planted, size, split, support
 from trust_sections import calibration_cost, covariance_weight, interrupts, steady
 
-from plurigp_paper.lines import line_chart
+from plurigp_paper.charts import line_chart
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "results.md"
