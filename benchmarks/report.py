@@ -3,6 +3,7 @@
 python benchmarks/report.py
 """
 
+import argparse
 import json
 from pathlib import Path
 
@@ -250,6 +251,7 @@ SECTIONS = {
 }
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     page = [
         "# Results",
         "",

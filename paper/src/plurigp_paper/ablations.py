@@ -197,7 +197,7 @@ def draw(figure: Figures, results: Mapping[str, Any]) -> None:
     for name, label, read in pairs:
         groups = {way: [read(fit) for fit in fits] for way, fits in results["sampling"].items()}
         violin_chart(figure(f"sampling-{name}"), "Quadrature and sampling, Q = 2", label, groups)
-    weights = [float(way.removeprefix("η = ")) for way in results["weight"]]
+    by_weight = sorted((float(way.removeprefix("η = ")), fits[0]) for way, fits in results["weight"].items())
     for value, label in WEIGHT_LABELS.items():
-        series = {value: (weights, [fits[0][value] for fits in results["weight"].values()])}
+        series = {value: ([weight for weight, _ in by_weight], [fit[value] for _, fit in by_weight])}
         line_chart(figure(f"weight-{value}"), "Weight of KL_X", "η", label, series, False, False)

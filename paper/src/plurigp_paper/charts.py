@@ -46,7 +46,7 @@ def _chart(path: Path, title: str, width: float, height: float) -> Iterator[Axes
         axes.set_title(title, loc="left", fontweight="bold", fontsize=11)
         yield axes
         path.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(path, format="svg", dpi=150, metadata={"Date": None, "Creator": None})
+        figure.savefig(path, format="svg", dpi=110, metadata={"Date": None, "Creator": None})
 
 
 def _colours(n: int) -> list[str]:
@@ -161,7 +161,6 @@ def image_chart(path: Path, title: str, rows: Mapping[str, np.ndarray], side: in
 def map_chart(path: Path, x: np.ndarray, group: np.ndarray, title: str) -> None:
     """Rows at latent positions x [N Q] in two dimensions, coloured by group, the largest first; axes have no units."""
     flat = two_dimensions(np.asarray(x, float))
-    flat = np.clip(flat, *np.quantile(flat, [0.002, 0.998], axis=0))  # a few distant rows would shrink all others
     names, place, counts = np.unique(np.asarray(group, dtype=str), return_inverse=True, return_counts=True)
     order = np.argsort(-counts, kind="stable")
     colour = np.empty(len(names), dtype=object)
