@@ -9,7 +9,7 @@ from typing import Any
 from plurigp.core.types import DataError
 from plurigp_paper.claims import Claim, claims_of
 from plurigp_paper.page import NAMES, read_results, write_page
-from plurigp_paper.runs import figure_path
+from plurigp_paper.runs import PAPER, figure_path
 
 PAGE = "page"
 
@@ -45,4 +45,4 @@ def reproduce(name: str, out: Path, quick: bool, quiet: bool = False) -> Reprodu
 def _draw(out: Path, name: str, results: dict[str, Any]) -> None:
     module: Any = import_module(f"plurigp_paper.{name}")
     if hasattr(module, "draw"):
-        module.draw(partial(figure_path, out, name), results)
+        module.draw(partial(figure_path, out / PAPER, name), results)

@@ -22,17 +22,18 @@ Work = Callable[[], Mapping[str, Any]]
 Figures = Callable[[str], Path]  # where the figure of that name goes
 
 
-def figure_path(out: Path, experiment: str, name: str) -> Path:
+def figure_path(paper: Path, experiment: str, name: str) -> Path:
     """Where a figure of an experiment goes."""
-    return out / PAPER / f"{experiment}-{name}.svg"
+    return paper / f"{experiment}-{name}.svg"
 
 
 class Runs:
     """The fits of one experiment in one folder. `sizes` says how large it is; another size is another folder."""
 
     def __init__(self, out: Path, name: str, sizes: Mapping[str, Any], quiet: bool = False) -> None:
-        self.out, self.name, self.quiet = out, name, quiet
-        self.folder = out / PAPER / "fits" / name
+        self.name, self.quiet = name, quiet
+        self.paper = out / PAPER
+        self.folder = self.paper / "fits" / name
         self._start(plain({"plurigp": plurigp.__version__, **sizes}))
 
     def _start(self, about: dict[str, Any]) -> None:
@@ -72,11 +73,11 @@ class Runs:
 
     def figure(self, name: str) -> Path:
         """Where a figure goes."""
-        return figure_path(self.out, self.name, name)
+        return figure_path(self.paper, self.name, name)
 
     def keep(self, results: Mapping[str, Any]) -> None:
         """What the page is made of, as far as it has come."""
-        write_json(self.out / PAPER / f"{self.name}.json", results)
+        write_json(self.paper / f"{self.name}.json", results)
 
     def say(self, line: str) -> None:
         """Progress, on standard error: it is read on terminals and in logs."""

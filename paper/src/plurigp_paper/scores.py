@@ -41,7 +41,7 @@ class Scorer:
 
 def own_scorer(model: PluriGP) -> Scorer:
     """The model's own likelihoods, in the columns' own units."""
-    own = _in_float32(model._ready())
+    own = _narrow(model._ready())
     return Scorer(own, own, model.coder_.log_units)
 
 
@@ -59,7 +59,7 @@ def mass_scorer(model: PluriGP, noise: NoiseModel, n_levels: int) -> Scorer:
     rules = (gauss_hermite(NODES), *predictor.rules)
     judged = Predictor(eqx.tree_at(lambda m: m.thetas, predictor.model, thetas), predictor.q, layout, rules)
     units = np.where(np.arange(block.n_columns) < n_levels, 0.0, coder.log_units)
-    return Scorer(_in_float32(judged), _in_float32(predictor), units)
+    return Scorer(_narrow(judged), _narrow(predictor), units)
 
 
 def _part(block: Block, first: int, last: int, like: Any) -> Block:
@@ -75,11 +75,11 @@ def exact_scorer(model: PluriGP, kinds: Mapping[str, Any]) -> Scorer:
         for b in predictor.layout.blocks
     )
     layout = Layout(swapped, predictor.layout.order, predictor.layout.slot_order)
-    judged = _in_float32(Predictor(predictor.model, predictor.q, layout, rules_of(layout, None)))
+    judged = _narrow(Predictor(predictor.model, predictor.q, layout, rules_of(layout, None)))
     return Scorer(judged, judged, model.coder_.log_units)
 
 
-def _in_float32(predictor: Predictor) -> Predictor:
+def _narrow(predictor: Predictor) -> Predictor:
     """float32 is enough for a score and takes half the time."""
     return jax.tree.map(lambda leaf: np.asarray(leaf, np.float32), predictor)
 
