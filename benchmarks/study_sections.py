@@ -74,9 +74,8 @@ def killed(result):
     runs = pd.DataFrame(result["runs"])
     same = f"{runs['same'].sum()} of {len(runs)} ended with the same bytes as an uninterrupted study"
     when = f"{runs['after'].min():.0f} to {runs['after'].max():.0f} s after their start"
-    return [
-        f"Studies killed once, {when}, with {runs['fits'].min()} to {runs['fits'].max()} fits done, and resumed: {same}."
-    ]
+    fits = f"{runs['fits'].min()} to {runs['fits'].max()} fits"
+    return [f"Studies killed once, {when}, with {fits} done, then resumed: {same}."]
 
 
 def support(result):

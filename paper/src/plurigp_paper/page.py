@@ -18,7 +18,7 @@ HEAD = """# The paper, reproduced
 
 *Latent Gaussian process with composite likelihoods and numerical quadrature* (Ramchandran, Koskinen, Lähdesmäki,
 AISTATS 2021), claim by claim. Every figure on this page comes from `plurigp reproduce NAME --out DIR`; none is typed by
-hand. {sizes}
+hand.
 
 **How to read it.** *Reconstruction* is the paper's score, E over q(x | y\\*) and q(f | x) of log p(y\\* | f), in nats
 per row: the encoder sees the cells that are then scored. *Hidden cells* are kept from the encoder ({hidden:.0%} of
@@ -48,18 +48,20 @@ def write_page(out: Path) -> Path:
 
 
 def _lines(results: Mapping[str, Any], folder: Path) -> Iterator[str]:
-    yield HEAD.format(hidden=HIDDEN_SHARE, sizes=_sizes(results))
+    yield HEAD.format(hidden=HIDDEN_SHARE)
+    if not results:
+        yield "No experiment is here yet."
     yield from _stopped(results.get("simulated", {}))
     claims = claims_of(results)
     failed = [claim for claim in claims if not claim.holds]
     if failed:
         yield "## Where a claim does not hold\n"
         for claim in failed:
-            broken = [f for f in claim.findings if not f.holds]
+            yield f"- **{claim.name}.** {claim.why}".rstrip()
+            yield from (f"  - {f.setting}: {f.measured}" for f in claim.findings if not f.holds)
             kept = [f.setting for f in claim.findings if f.holds]
-            yield f"- **{claim.name}.** {'; '.join(f'{f.setting}: {f.measured}' for f in broken)}. {claim.why}"
             if kept:
-                yield f"  It holds for: {'; '.join(kept)}."
+                yield f"  - It holds for: {'; '.join(kept)}."
         yield ""
     for claim in claims:
         yield from _claim(claim, folder)
@@ -72,14 +74,14 @@ def _lines(results: Mapping[str, Any], folder: Path) -> Iterator[str]:
     if "ablations" in results:
         yield from _ablations(results["ablations"])
     yield from _other_figures(results, folder)
+    yield from _sizes(results)
 
 
-def _sizes(results: Mapping[str, Any]) -> str:
-    """Which sizes the figures come from."""
-    parts = [
-        f"{name}: {', '.join(f'{key} {value}' for key, value in results[name]['sizes'].items())}" for name in results
-    ]
-    return "Sizes: " + "; ".join(parts) + "." if parts else "No experiment is here yet."
+def _sizes(results: Mapping[str, Any]) -> Iterator[str]:
+    if results:
+        yield "## Sizes of the experiments\n"
+    for name, found in results.items():
+        yield f"- `{name}`: {', '.join(f'{key} {value}' for key, value in found['sizes'].items())}"
 
 
 def _stopped(found: Mapping[str, Any]) -> Iterator[str]:
