@@ -35,6 +35,7 @@ from plurigp.study.findings.cluster import fixed_mixture
 from plurigp.study.findings.mixture import memberships
 from plurigp.study.fits.store import read_arrays
 
+STUDY = [sys.executable, "-m", "plurigp.cli", "study"]
 SMALL = {"n_binary": 4, "n_real": 5, "n_proportion": 3}
 
 
@@ -121,7 +122,16 @@ def killed(given, done):
         options += ["--components", given.components[0], "--jobs", given.jobs]
 
         def start(out):
-            command = [sys.executable, "-m", "plurigp", "study", folder / "table.csv", "--out", folder / out, *options]
+            command = [
+                sys.executable,
+                "-m",
+                "plurigp.cli",
+                "study",
+                folder / "table.csv",
+                "--out",
+                folder / out,
+                *options,
+            ]
             return subprocess.Popen([str(part) for part in command], stdout=subprocess.DEVNULL)
 
         started = time.perf_counter()
@@ -149,7 +159,7 @@ def support(given, done):
         table.to_csv(folder.parent / "support.csv", index=False)
         (folder.parent / "support.toml").write_text(patients.schema.to_toml(), encoding="utf-8")
         options = ["--schema", "support.toml", "--time", "follow_up_days", "--event", "died", "--horizon", "180"]
-        command = [sys.executable, "-m", "plurigp", "study", "support.csv", *options, "--out", folder.name]
+        command = [*STUDY, "support.csv", *options, "--out", folder.name]
         subprocess.run([*command, "--jobs", str(given.jobs)], cwd=folder.parent, check=True)
     result = load_study(folder)
 

@@ -13,7 +13,7 @@ from scipy import stats
 
 from plurigp.data import Coder
 from plurigp.datasets import simulate
-from plurigp.datasets.families import FAMILIES
+from plurigp.datasets.samplers import SAMPLERS
 from plurigp.inference import training
 from plurigp.inference.bound import Batch, BoundSpec, bound
 from plurigp.inference.encoder import independent, kl_x
@@ -193,7 +193,7 @@ def world() -> World:
 
 def test_float32_is_float64():
     """The same trained model and draws of x: every part of the bound to 1e-4."""
-    world = World(columns=dict.fromkeys(FAMILIES, 1) | {"gaussian": 3})
+    world = World(columns=dict.fromkeys(SAMPLERS, 1) | {"gaussian": 3})
     rng = np.random.default_rng(0)
     P = world.layout.n_functions
     m, root = rng.normal(size=(P, 8)), 0.3 * rng.normal(size=(P, 8, 8)) - np.eye(8)
