@@ -195,6 +195,12 @@ def test_the_architecture_page_lists_the_layers_of_the_contract():
     assert listed_rooms("docs/architecture.md") == list(layers())
 
 
+def test_the_architecture_page_names_files_that_exist():
+    named = re.findall(r"`(\w+/[\w/]*\.py)`", (ROOT / "docs" / "architecture.md").read_text())
+    assert len(named) > 10
+    none(name for name in named if not (PACKAGE / name).exists())
+
+
 # --- safety ---
 
 RUNS_DATA = {"eval", "exec", "compile", "__import__"}  # as plain calls
