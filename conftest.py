@@ -11,7 +11,7 @@ from pathlib import Path
 # as fast. A jaxlib that no longer knows the flag stops at once and names it.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
-os.environ.setdefault("XLA_FLAGS", "--xla_cpu_use_fusion_emitters=false")
+os.environ.setdefault("XLA_FLAGS", "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1")
 os.environ.setdefault("PLURIGP_CACHE", str(Path(__file__).parent / ".pytest_cache" / "compiled"))
 
 import jax
