@@ -1,6 +1,7 @@
 # Every target sets up .venv by itself when it is missing or pyproject.toml has changed.
 PYTHON  ?= python3
 WORKERS ?= 2
+COVERAGE ?=
 
 VENV := .venv
 BIN  := $(VENV)/bin
@@ -9,7 +10,7 @@ DEV  := $(VENV)/.installed-dev
 BENCH := $(VENV)/.installed-bench
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint format bench clean clean-all
+.PHONY: help demo test test-all check lint format bench clean clean-all
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
@@ -17,11 +18,17 @@ help: ## list the targets
 demo: $(CORE) ## study the bundled SUPPORT patients and write a report to demo-output/
 	$(BIN)/plurigp demo --out demo-output
 
-test: $(DEV) ## run the tests, except the slow ones
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+# Workers take over each other's tests in the end; one that crashes is replaced, but not for ever.
+PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --max-worker-restart 2 $(if $(COVERAGE),--cov)
+
+test: $(DEV) ## run the tests, except the slow ones (COVERAGE=1: and measure what they cover)
+	$(PYTEST)
 
 test-all: $(DEV) ## run every test
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m ""
+	$(PYTEST) -m ""
+
+check: lint ## lint, and the tests of what differs from main
+	$(PYTEST) $$($(BIN)/python tools/changed_tests.py)
 
 lint: $(DEV) ## check style, types and the order of the layers
 	$(BIN)/ruff check .
@@ -37,7 +44,7 @@ bench: $(BENCH) ## time an epoch beside GPyTorch, in one run
 	$(BIN)/python benchmarks/speed.py
 
 clean: ## remove caches and what the targets wrote
-	rm -rf demo-output build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf demo-output build dist .coverage .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find src paper tests benchmarks -type d -name __pycache__ -prune -exec rm -rf {} +
 
 clean-all: clean ## remove .venv too

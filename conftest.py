@@ -1,12 +1,20 @@
-"""What all tests share: one CPU, repeatable examples, and a small table with columns of every kind."""
+"""What all tests share: one CPU, fast compilation, repeatable examples, a small table with columns of every kind."""
 
+import gc
 import os
+import threading
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
+# Tests compile far more than they compute: XLA's older code generator without optimisation compiles three times
+# as fast. A jaxlib that no longer knows the flag stops at once and names it.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
-os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")  # tests compile far more than they compute
+os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
+os.environ.setdefault("XLA_FLAGS", "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1")
 os.environ.setdefault("PLURIGP_CACHE", str(Path(__file__).parent / ".pytest_cache" / "compiled"))
 
+import jax
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,6 +22,41 @@ from hypothesis import settings
 
 settings.register_profile("repeatable", deadline=None, derandomize=True)
 settings.load_profile("repeatable")
+
+MAX_MAPS = 20_000  # memory maps; Linux gives a process 65,530, a compiled program takes about ten
+MAX_SILENCE = 900  # seconds without a finished test; a single one fails after `timeout` in pyproject.toml
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _few_memory_maps() -> Iterator[None]:
+    """Forgets compiled programs before a process runs out of memory maps, which ends it with a segmentation fault."""
+    yield
+    maps = Path("/proc/self/maps")
+    if maps.exists() and maps.read_bytes().count(b"\n") > MAX_MAPS:
+        jax.clear_caches()
+        gc.collect()
+
+
+class Watchdog:
+    """Ends a run whose workers have died or hang: the process that waits for them has no time limit of its own."""
+
+    def __init__(self) -> None:
+        self.last = time.monotonic()
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    def pytest_runtest_logreport(self) -> None:
+        self.last = time.monotonic()
+
+    def _watch(self) -> None:
+        while time.monotonic() - self.last < MAX_SILENCE:
+            time.sleep(5)
+        os.write(2, f"\nno test has finished for {MAX_SILENCE} seconds; giving up\n".encode())
+        os._exit(3)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Watchdog(), "watchdog")
 
 
 @pytest.fixture
