@@ -157,7 +157,7 @@ def test_more_subtypes_than_rows_allow():
 
 
 def test_without_structure_strata_describe_the_map_and_nothing_is_on_disk(monkeypatch):
-    monkeypatch.setattr("plurigp.study.findings.cluster.Choice.structured", False)
+    monkeypatch.setattr("plurigp.study.findings.robustness.Choice.structured", False)
     result = Study(n_jobs=0, **(SETTINGS | {"n_subtypes": "stability"})).fit(cohort())
     assert result.folder is None
     facts = result.facts

@@ -7,6 +7,22 @@ import numpy as np
 AMBIGUOUS = (0.1, 0.9)  # the proportion of ambiguous clustering counts pairs strictly between these
 
 
+@dataclass(frozen=True, eq=False)
+class Consensus:
+    """How often rows are put together by refits on random halves (Monti et al. 2003).
+
+    `matrix` holds the rows numbered in `rows`, ordered by subtype: all of them, or a sample of a large table.
+    """
+
+    rows: np.ndarray  # [n] row numbers
+    matrix: np.ndarray  # [n n] in [0, 1]; NaN where two rows were never drawn together
+    item: np.ndarray  # [N] mean consensus of a row with its own subtype; NaN for outliers
+    between: np.ndarray  # [K K] mean consensus of pairs across (diagonal: within) subtypes
+    between_se: np.ndarray  # [K K] standard error from sampling pairs; zero where all pairs were used
+    cdf_at: np.ndarray  # [G] consensus values
+    cdf: np.ndarray  # [G] share of pairs with at most that consensus
+
+
 def consensus_matrix(labels: np.ndarray) -> np.ndarray:
     """[n n] (times together) / (times both drawn) from labels [R n], −1 = not drawn; NaN where never both drawn."""
     n = labels.shape[1]

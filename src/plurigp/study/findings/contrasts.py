@@ -1,13 +1,12 @@
-"""Two groups of cells compared: log odds, rate and hazard ratios, Welch's t, means of cells known up to limits.
+"""Two groups of cells compared: log odds, rate and hazard ratios, Welch's t, means of cells known up to limits."""
 
-Many p-values corrected. Plain NumPy.
-"""
-
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import stats
+from scipy.stats.contingency import association, crosstab
 
 from plurigp.data.observed import Observed
 from plurigp.study.findings.censored import (
@@ -67,50 +66,28 @@ def log_rate_ratio(inside: np.ndarray, outside: np.ndarray) -> Contrast:
 
 
 def _wald(measure: str, inside: np.ndarray, outside: np.ndarray, estimate: float, se: float) -> Contrast:
-    return Contrast(
-        measure,
-        len(inside),
-        len(outside),
-        float(inside.mean()),
-        float(outside.mean()),
-        estimate,
-        estimate - Z_95 * se,
-        estimate + Z_95 * se,
-        estimate / se,
-        float(2 * stats.norm.sf(abs(estimate / se))),
-        standardised_difference(inside, outside),
-    )
+    means, effect = (float(inside.mean()), float(outside.mean())), standardised_difference(inside, outside)
+    return Contrast(measure, len(inside), len(outside), *means, *_by_normal(estimate, se), effect)
+
+
+def _by_normal(estimate: float, se: float) -> tuple[float, float, float, float, float]:
+    """The estimate, its 95 % interval, z and p."""
+    z = estimate / se
+    return estimate, estimate - Z_95 * se, estimate + Z_95 * se, z, float(2 * stats.norm.sf(abs(z)))
 
 
 def welch(inside: np.ndarray, outside: np.ndarray) -> Contrast:
     """Difference of means with Welch's t and its interval; NaN where neither side varies."""
-    parts = [cells.var(ddof=1) / len(cells) for cells in (inside, outside)]
     means = float(inside.mean()), float(outside.mean())
-    counts = len(inside), len(outside)
-    return _student(counts, means, sum(parts), _satterthwaite(parts, counts), standardised_difference(inside, outside))
-
-
-def _satterthwaite(parts: Sequence[float], counts: Sequence[float | int]) -> float:
-    """Degrees of freedom of a sum of two estimated variances, by their shares so that no unit overflows; NaN of 0."""
-    largest = max(parts)
-    if not largest > 0:
-        return NAN
-    shares = [v / largest for v in parts]
-    return sum(shares) ** 2 / sum(v**2 / (n - 1) for v, n in zip(shares, counts, strict=True))
-
-
-def _student(
-    counts: tuple[int, int], means: tuple[float, float], variance: float, degrees: float, effect: float
-) -> Contrast:
-    """A difference of means by Student's t."""
-    difference, se = means[0] - means[1], float(np.sqrt(variance))
     low = high = t = p = NAN
-    if se > 0:
-        t = difference / se
-        p = float(2 * stats.t.sf(abs(t), degrees))
-        reach = float(stats.t.ppf(0.975, degrees)) * se
-        low, high = difference - reach, difference + reach
-    return Contrast(MEAN_DIFFERENCE, *counts, *means, difference, low, high, t, p, effect)
+    unit = float(np.sqrt(max(inside.var(ddof=1), outside.var(ddof=1))))  # others may overflow within SciPy
+    if unit > 0:
+        with warnings.catch_warnings(action="ignore", category=RuntimeWarning):  # of a side that does not vary
+            test = stats.ttest_ind(inside / unit, outside / unit, equal_var=False)
+        low, high = (unit * float(end) for end in test.confidence_interval(0.95))
+        t, p = float(test.statistic), float(test.pvalue)
+    effect = standardised_difference(inside, outside)
+    return Contrast(MEAN_DIFFERENCE, len(inside), len(outside), *means, means[0] - means[1], low, high, t, p, effect)
 
 
 def welch_of_logs(inside: np.ndarray, outside: np.ndarray) -> Contrast:
@@ -220,6 +197,15 @@ def _one_mean_and_each(low: np.ndarray, high: np.ndarray, group: np.ndarray) -> 
     return (one, each) if one.found and each.sd >= 1e-3 * one.sd else None
 
 
+def _satterthwaite(parts: Sequence[float], counts: Sequence[float | int]) -> float:
+    """Degrees of freedom of a sum of two estimated variances, by their shares so that no unit overflows; NaN of 0."""
+    largest = max(parts)
+    if not largest > 0:
+        return NAN
+    shares = [v / largest for v in parts]
+    return sum(shares) ** 2 / sum(v**2 / (n - 1) for v, n in zip(shares, counts, strict=True))
+
+
 def _t_of_likelihood(chi2: float, difference: float, degrees: float) -> tuple[float, float]:
     """Student's t that has the likelihood ratio of the same values without limits, and its p."""
     t = float(np.sign(difference) * np.sqrt(degrees * np.expm1(max(0.0, chi2) / (degrees + 2))))
@@ -267,12 +253,9 @@ def log_hazard_ratio(inside: Observed, outside: Observed) -> Contrast:
     means = median_time(time, event), median_time(other, other_event)
     if variance <= 0:
         return Contrast(LOG_HAZARD_RATIO, len(inside), len(outside), *means, *[NAN] * 6)
-    estimate, se = excess / variance, variance**-0.5
-    z = estimate / se
-    p = float(2 * stats.norm.sf(abs(z)))
-    interval = estimate - Z_95 * se, estimate + Z_95 * se
+    estimate = excess / variance
     effect = -estimate / SD_OF_LOG_HAZARD
-    return Contrast(LOG_HAZARD_RATIO, len(inside), len(outside), *means, estimate, *interval, z, p, effect)
+    return Contrast(LOG_HAZARD_RATIO, len(inside), len(outside), *means, *_by_normal(estimate, variance**-0.5), effect)
 
 
 def times_and_events(cells: Observed) -> tuple[np.ndarray, np.ndarray]:
@@ -297,16 +280,12 @@ class Association:
 
 def cramers_v(level: np.ndarray, group: np.ndarray) -> Association:
     """χ² of levels by groups, and Cramér's V."""
-    levels, groups = np.unique(level, return_inverse=True)[1], np.unique(group, return_inverse=True)[1]
-    counts = np.zeros((levels.max() + 1, groups.max() + 1))
-    np.add.at(counts, (levels, groups), 1.0)
+    counts = crosstab(level, group).count
     if min(counts.shape) < 2:
         return Association("Cramér's V", NAN, NAN, NAN)
-    expected = np.outer(counts.sum(1), counts.sum(0)) / counts.sum()
-    chi2 = float(((counts - expected) ** 2 / expected).sum())
-    degrees = (counts.shape[0] - 1) * (counts.shape[1] - 1)
-    effect = float(np.sqrt(chi2 / counts.sum() / (min(counts.shape) - 1)))
-    return Association("Cramér's V", effect, chi2, float(stats.chi2.sf(chi2, degrees)))
+    test = stats.chi2_contingency(counts, correction=False)
+    effect = association(counts, method="cramer")
+    return Association("Cramér's V", float(effect), float(test.statistic), float(test.pvalue))
 
 
 def kruskal_wallis(values: np.ndarray, group: np.ndarray) -> Association:
@@ -339,9 +318,6 @@ def hazard_association(cells: Observed, group: np.ndarray) -> Association:
 
 def benjamini_hochberg(p: np.ndarray) -> np.ndarray:
     """Adjusted p-values (q): the smallest false discovery rate at which each is called; NaN is left out."""
-    q = np.full(len(p), np.nan)
-    known = np.flatnonzero(np.isfinite(p))
-    order = known[np.argsort(p[known], kind="stable")]
-    raw = p[order] * len(order) / np.arange(1, len(order) + 1)
-    q[order] = np.minimum(np.minimum.accumulate(raw[::-1])[::-1], 1.0)
+    q, known = np.full(len(p), np.nan), np.isfinite(p)
+    q[known] = stats.false_discovery_control(p[known])
     return q

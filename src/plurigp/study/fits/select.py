@@ -11,8 +11,8 @@ from plurigp.study.fits.tasks import SELECT, Finished, Task, training_rows
 
 
 def selection_tasks(n_rows: int, config: StudyConfig) -> list[Task]:
-    """Every dimension with every restart, on the training rows; neighbours differ, so that workers do not compile the
-    same program side by side."""
+    """Every dimension with every restart, on the training rows; neighbours differ, so that no two workers compile the
+    same program at once."""
     rows = training_rows(n_rows, config)
     grid = sorted(set(config.n_components))
     return [Task(f"{SELECT}-{Q:02}-{r}", Q, rows) for r in range(config.n_restarts) for Q in grid]
@@ -34,7 +34,8 @@ def selection_frame(tasks: Sequence[Task], finished: Sequence[Finished]) -> pd.D
     ]
     frame = pd.DataFrame(lines)
     top = int(frame["score"].to_numpy().argmax())
-    gaps = [_gap(best[top_Q][1], best[Q][1]) for top_Q in [lines[top]["n_components"]] for Q in frame["n_components"]]
+    top_fit = best[lines[top]["n_components"]][1]
+    gaps = [_gap(top_fit, best[Q][1]) for Q in frame["n_components"]]
     frame["gap"], frame["gap_se"] = np.array(gaps).T
     frame["best"] = np.arange(len(frame)) == top
     frame["chosen"] = np.arange(len(frame)) == one_standard_error(frame["gap"].to_numpy(), frame["gap_se"].to_numpy())
