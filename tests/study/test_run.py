@@ -36,9 +36,12 @@ def cohort() -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a small study."""
+    """The folder of a small study, which loads none of the models that it has just fitted."""
     out = tmp_path_factory.mktemp("study") / "run"
-    Study(out=out, n_jobs=0, **SETTINGS).fit(cohort())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("plurigp.study.fits.pool.load", None)
+        patch.setattr("plurigp.study.result.load", None)
+        assert Study(out=out, n_jobs=0, **SETTINGS).fit(cohort()).model.n_components == 2
     return out
 
 

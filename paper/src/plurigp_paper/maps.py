@@ -75,7 +75,8 @@ def map_study(folder: Path, table: pd.DataFrame, schema: Schema, **settings: Any
     config = StudyConfig.from_dict({"random_state": SEED, **settings})
     schema = settled_schema(table, schema, config)
     start_study(folder, table, schema, config)
-    with FitProgress(rows_to_fit(len(table), config), True) as progress:
+    progress = FitProgress(rows_to_fit(len(table), config), True)
+    with progress.bar:
         maps = learn(Pool(folder / FITS_FOLDER, schema, config, 0, None, progress), table, config)
     found = find_subtypes(maps, config)
     return Found(
@@ -100,7 +101,8 @@ def choose_dimension(folder: Path, table: pd.DataFrame, schema: Schema, **settin
     settled = settled_schema(table, schema, config)
     start_study(folder, table, settled, config)
     tasks = selection_tasks(len(table), config)
-    with FitProgress(sum(len(task.rows) for task in tasks), True) as progress:
+    progress = FitProgress(sum(len(task.rows) for task in tasks), True)
+    with progress.bar:
         pool = Pool(folder / FITS_FOLDER, settled, config, 0, None, progress)
         finished = dict(zip((task.name for task in tasks), pool.run(tasks, lambda _: table), strict=True))
     lines = []

@@ -10,17 +10,11 @@ import pandas as pd
 
 import plurigp
 from plurigp.data import Schema
+from plurigp.data.scale import out_of_scale_message, out_of_scale_row
 from plurigp.data.schema import detail
+from plurigp.study.findings import characterise
 from plurigp.study.findings.assess import predictive_scores
-from plurigp.study.findings.characterise import (
-    Groups,
-    Values,
-    association_frame,
-    characteristic_frame,
-    missingness_frame,
-    read_values,
-    split_groups,
-)
+from plurigp.study.findings.characterise import Groups, Values, read_values, split_groups
 from plurigp.study.findings.cluster import HALF_INITS, fixed_mixture
 from plurigp.study.findings.mixture import Mixture
 from plurigp.study.findings.robustness import matched, untested
@@ -34,6 +28,7 @@ from plurigp.study.result import Map, StudyResult
 from plurigp.study.subtypes import Subtypes, base_labels, component_of, find_subtypes
 
 PACKAGES = ("jax", "numpy", "pandas", "scikit-learn", "scipy")
+SETTINGS = ("title", "level", "n_permutations", "n_refits", "n_references")  # repeated among the facts
 
 
 def assemble_result(
@@ -42,7 +37,10 @@ def assemble_result(
     """All that needs no further fit; the same fits give the same result."""
     found = find_subtypes(maps, config)
     clusters, values = found.clusters, read_values(frame, schema)
-    curves, risks, tests = _outcomes(frame, found, config)
+    outcomes = no_outcome()
+    if config.time is not None and config.event is not None:
+        observed = read_outcome(frame, config.time, config.event)
+        outcomes = survival_by_subtype(*observed, clusters.subtype, clusters.n_strata, config.horizons)
     scored = pool.model(maps.scored.name)
     shown, complete = held_out(frame, scored.coder_, maps.scored.rows, config)
     training = scored.coder_.table(frame.iloc[maps.scored.rows])
@@ -53,6 +51,7 @@ def assemble_result(
     return StudyResult(
         facts={
             **_facts(frame, schema, maps, found, config),
+            "notes": _notes(schema, values, maps),
             "view_method": method,
             "test_rows": len(complete.seen),
             "hidden_cells": int(predictions["cells"].sum()),
@@ -72,12 +71,10 @@ def assemble_result(
         clusterings=found.choice.frame(found.n_clusters),
         subtypes=found.frame,
         **_described(pool, maps, frame, schema, values, found, config),
-        missingness=missingness_frame(schema, values, clusters.subtype, clusters.n_strata),
+        missingness=characterise.missingness_frame(schema, values, clusters.subtype, clusters.n_strata),
         predictions=predictions,
         calibration=calibration,
-        survival=curves,
-        risks=risks,
-        survival_tests=tests,
+        **dict(zip(("survival", "risks", "survival_tests"), outcomes, strict=True)),
         folder=out,
         fitted=pool.model(maps.best.name),
     )
@@ -92,15 +89,10 @@ def _described(
     if n:
         groups, unseen = _split_test(pool, maps, frame, found, config)
         parts.append(("split", {name: cells[unseen] for name, cells in values.items()}, groups))
-    tested = schema if n else Schema(())
-    return {
-        "characteristics": pd.concat(
-            [characteristic_frame(schema, cells, groups, n, rows) for rows, cells, groups in parts], ignore_index=True
-        ),
-        "associations": pd.concat(
-            [association_frame(tested, cells, groups, rows) for rows, cells, groups in parts], ignore_index=True
-        ),
-    }
+    compared = schema if n else Schema(())
+    told = [characterise.characteristic_frame(compared, cells, groups, n, rows) for rows, cells, groups in parts]
+    tested = [characterise.association_frame(compared, cells, groups, rows) for rows, cells, groups in parts]
+    return {"characteristics": pd.concat(told, ignore_index=True), "associations": pd.concat(tested, ignore_index=True)}
 
 
 def _split_test(
@@ -117,16 +109,6 @@ def _split_test(
     subtype[matched(component, component_of(mixture, x), K)] = names
     renamed = Mixture(mixture.weights, mixture.means, mixture.covariances, subtype)
     return split_groups(model, frame.iloc[unseen].reset_index(drop=True), renamed), unseen
-
-
-def _outcomes(
-    frame: pd.DataFrame, found: Subtypes, config: StudyConfig
-) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
-    """Survival by subtype where the table has an outcome pair."""
-    if config.time is None or config.event is None:
-        return no_outcome()
-    time, event = read_outcome(frame, config.time, config.event)
-    return survival_by_subtype(time, event, found.clusters.subtype, found.clusters.n_strata, config.horizons)
 
 
 def _column_frame(frame: pd.DataFrame, schema: Schema, values: Values) -> pd.DataFrame:
@@ -150,22 +132,23 @@ def _facts(frame: pd.DataFrame, schema: Schema, maps: Maps, found: Subtypes, con
     """The numbers that a summary in words is made of."""
     choice, clusters = found.choice, found.clusters
     asked = config.n_subtypes if config.n_subtypes in RULES else "given"
-    test = {"structured": choice.structured, "level": config.level, "n_permutations": config.n_permutations}
+    settings = {
+        name: getattr(config, name) for name in ("title", "level", "n_permutations", "n_refits", "n_references")
+    }
+    tested = not untested({**settings, "structured": choice.structured})
     return {
-        **test,
-        "title": config.title,
+        **settings,
         "n_rows": len(frame),
         "n_columns": len(schema.used),
         "n_components": int(maps.best.n_components),
         "n_subtypes": 1 if asked == "stability" and choice.structured is False else clusters.n_strata,
         "n_strata": clusters.n_strata,
-        "n_robust": None if untested(test) else int(found.frame["robust"].sum()),
+        "n_robust": int(found.frame["robust"].sum()) if tested else None,
         "choice": asked,
+        "structured": choice.structured,
         "structure_p": choice.p,
         "n_paper_clusters": maps.n_paper,
         "n_outliers": int(clusters.outlier.sum()),
-        "n_refits": config.n_refits,
-        "n_references": config.n_references,
         "pac": found.pac,
         "sampled_pairs": found.sampled_pairs,
         "bound": float(maps.latent.facts["bound"]),
@@ -173,5 +156,10 @@ def _facts(frame: pd.DataFrame, schema: Schema, maps: Maps, found: Subtypes, con
         "split_rows": len(frame) - len(maps.halves.rows[0]),
         "time_column": config.time,
         "event_column": config.event,
-        "notes": maps.notes,
     }
+
+
+def _notes(schema: Schema, values: Values, maps: Maps) -> list[str]:
+    """Warnings of the fits and of counts out of scale; a result names no row."""
+    out = [c.name for c in schema.used if out_of_scale_row(c, values[c.name].low) is not None]
+    return sorted({*maps.notes, *(out_of_scale_message(name, None) for name in out)})

@@ -16,16 +16,7 @@ from plurigp.study.findings.cluster import Clusters
 from plurigp.study.findings.consensus import Consensus
 from plurigp.study.findings.mixture import Mixture, memberships
 from plurigp.study.findings.null import Nulls
-from plurigp.study.fits.store import (
-    frame_from_plain,
-    frame_to_plain,
-    read_arrays,
-    read_csv,
-    read_json,
-    write_arrays,
-    write_csv,
-    write_json,
-)
+from plurigp.study.fits import store
 
 RESULT_FORMAT = 1
 RESULT_FILE, ARRAYS_FILE, ASSIGNMENTS_FILE, LATENT_FILE = (
@@ -151,15 +142,17 @@ class StudyResult:
             view_1=map_.view[:, 0], view_2=map_.view[:, 1], gap_share=map_.gaps, item_consensus=item
         )
         for name, frame in ((ASSIGNMENTS_FILE, assignments), (LATENT_FILE, latent)):
-            write_csv(folder / name, frame.rename_axis("row").reset_index())
+            store.write_csv(folder / name, frame.rename_axis("row").reset_index())
         for name, frame in self.frames().items():
-            write_csv(folder / TABLES_FOLDER / f"{name}.csv", frame)
+            store.write_csv(folder / TABLES_FOLDER / f"{name}.csv", frame)
         parts: dict[str, Any] = {"mixture": self.clusters.mixture, "consensus": self.consensus, "nulls": self.nulls}
         arrays = {f"{part}.{field}": array for part, value in parts.items() for field, array in vars(value).items()}
-        write_arrays(folder / ARRAYS_FILE, {name: array for name, array in arrays.items() if name != "consensus.item"})
+        store.write_arrays(
+            folder / ARRAYS_FILE, {name: array for name, array in arrays.items() if name != "consensus.item"}
+        )
         about = {name: getattr(self, name) for name in ABOUT}
-        frames = {name: frame_to_plain(frame) for name, frame in self.frames().items()}
-        write_json(folder / RESULT_FILE, {"format": RESULT_FORMAT, **about, "frames": frames})
+        frames = {name: store.frame_to_plain(frame) for name, frame in self.frames().items()}
+        store.write_json(folder / RESULT_FILE, {"format": RESULT_FORMAT, **about, "frames": frames})
         return folder
 
 
@@ -167,20 +160,23 @@ def load_study(folder: str | Path) -> StudyResult:
     """Open a study that was saved."""
     folder = Path(folder)
     path = folder / RESULT_FILE
-    content = read_json(path)
+    content = store.read_json(path)
     if content.get("format", 0) > RESULT_FORMAT:
         raise DataError(f"{path}: format {content['format']} is newer than this plurigp reads; upgrade it.")
-    arrays, _ = read_arrays(folder / ARRAYS_FILE)
-    rows, latent = read_csv(folder / ASSIGNMENTS_FILE), read_csv(folder / LATENT_FILE)
+    arrays, _ = store.read_arrays(folder / ARRAYS_FILE)
+    rows, latent = store.read_csv(folder / ASSIGNMENTS_FILE), store.read_csv(folder / LATENT_FILE)
     try:
-        frames: dict[str, Any] = {name: frame_from_plain(saved) for name, saved in content["frames"].items()}
+        frames: dict[str, Any] = {name: store.frame_from_plain(saved) for name, saved in content["frames"].items()}
         if not len(rows) == len(latent) == content["facts"]["n_rows"]:
             raise KeyError("rows")
+        mean, sd = (latent.filter(regex=names).to_numpy(float) for names in (r"^x\d+$", r"^x\d+_sd$"))
+        view, gaps = latent[["view_1", "view_2"]].to_numpy(float), latent["gap_share"].to_numpy(float)
+        shares = rows.filter(regex=r"^p_\d+$").to_numpy(float)
         return StudyResult(
             **{name: content[name] for name in ABOUT},
             **frames,
-            latent=_map(latent),
-            clusters=_clusters(rows, arrays),
+            latent=Map(mean, sd, view, gaps),
+            clusters=Clusters(rows["subtype"].to_numpy(int), shares, Mixture(**_part(arrays, "mixture"))),
             consensus=Consensus(item=latent["item_consensus"].to_numpy(float), **_part(arrays, "consensus")),
             nulls=Nulls(**_part(arrays, "nulls")),
             folder=folder,
@@ -201,18 +197,6 @@ def _placed(mean: np.ndarray, sd: np.ndarray) -> pd.DataFrame:
 def _assignments(subtype: np.ndarray, probability: np.ndarray) -> pd.DataFrame:
     shares = {f"p_{k + 1}": probability[:, k] for k in range(probability.shape[1])}
     return pd.DataFrame({"subtype": subtype, **shares, "outlier": subtype == 0})
-
-
-def _map(frame: pd.DataFrame) -> Map:
-    sds = [name for name in frame.columns if name.endswith("_sd")]
-    means = [name.removesuffix("_sd") for name in sds]
-    mean, sd, view = (frame[names].to_numpy(float) for names in (means, sds, ["view_1", "view_2"]))
-    return Map(mean, sd, view, frame["gap_share"].to_numpy(float))
-
-
-def _clusters(frame: pd.DataFrame, arrays: Mapping[str, np.ndarray]) -> Clusters:
-    shares = frame.filter(regex="^p_").to_numpy(float)
-    return Clusters(frame["subtype"].to_numpy(int), shares, Mixture(**_part(arrays, "mixture")))
 
 
 def _part(arrays: Mapping[str, np.ndarray], part: str) -> dict[str, np.ndarray]:

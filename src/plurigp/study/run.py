@@ -13,8 +13,6 @@ import plurigp
 from plurigp.core.files import whole_file
 from plurigp.core.types import DataError
 from plurigp.data import Coder, Schema, infer_schema, to_frame
-from plurigp.data.kinds import cells_in, read_column
-from plurigp.data.scale import out_of_scale_message, out_of_scale_row
 from plurigp.study.assemble import assemble_result
 from plurigp.study.findings.survival import read_outcome
 from plurigp.study.fits.config import RULES, StudyConfig, config_toml
@@ -69,12 +67,15 @@ class Study:
         """Everything into the folder; the result is the one that `load_study(out)` opens."""
         config, jobs = self.config, available_cores() if self.n_jobs is None else self.n_jobs
         start_study(out, frame, schema, config)
-        with FitProgress(rows_to_fit(len(frame), config), bool(self.verbose)) as progress:
-            pool = Pool(out / FITS_FOLDER, schema, config, jobs, self.dask, progress)
+        progress = FitProgress(rows_to_fit(len(frame), config), bool(self.verbose))
+        pool = Pool(out / FITS_FOLDER, schema, config, jobs, self.dask, progress)
+        with progress.bar:
             maps = learn(pool, frame, config)
-            maps = replace(maps, notes=sorted({*_table_notes(frame, schema), *maps.notes}))
             progress.say("all fits done: comparing and describing the subtypes")
-            _copy_files(pool.folder / maps.best.name, out / MODEL_FOLDER)
+            (out / MODEL_FOLDER).mkdir(exist_ok=True)
+            for path in (pool.folder / maps.best.name).iterdir():
+                with whole_file(out / MODEL_FOLDER / path.name) as part:
+                    part.write_bytes(path.read_bytes())
             result = assemble_result(pool, maps, frame, schema, config, out)
             result.save(out)
         return result
@@ -99,13 +100,6 @@ def settled_schema(frame: pd.DataFrame, given: Any, config: StudyConfig) -> Sche
         outcome = {"kind": "aside", "reason": "an outcome, kept for judging subtypes"}
         schema = schema.override(dict.fromkeys((config.time, config.event), outcome))
     return Coder.fit(frame, schema).schema
-
-
-def _table_notes(frame: pd.DataFrame, schema: Schema) -> list[str]:
-    """The warnings of `settled_schema`, for the result, which names no row."""
-    columns = ((column, read_column(column, cells_in(frame, column.name), frame)) for column in schema.used)
-    out = [column.name for column, numbers in columns if out_of_scale_row(column, numbers[:, 0]) is not None]
-    return [out_of_scale_message(name, None) for name in out]
 
 
 def start_study(out: Path, frame: pd.DataFrame, schema: Schema, config: StudyConfig) -> None:
@@ -133,11 +127,3 @@ def start_study(out: Path, frame: pd.DataFrame, schema: Schema, config: StudyCon
     for name, content in ((CONFIG, config_toml(config)), (SCHEMA, schema.to_toml())):
         with whole_file(out / name) as path:
             path.write_text(content, encoding="utf-8")
-
-
-def _copy_files(source: Path, target: Path) -> None:
-    """The files of a folder, each complete or not there."""
-    target.mkdir(exist_ok=True)
-    for path in sorted(source.iterdir()):
-        with whole_file(target / path.name) as part:
-            part.write_bytes(path.read_bytes())

@@ -5,22 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from plurigp.study.findings import consensus, null
 from plurigp.study.findings.cluster import Clusters, fixed_mixture
-from plurigp.study.findings.consensus import (
-    Consensus,
-    Indices,
-    cdf,
-    consensus_matrix,
-    item_consensus,
-    item_consensus_by_map,
-    matrix_indices,
-    pac,
-    pair_consensus,
-    random_pairs,
-    sampled_indices,
-)
+from plurigp.study.findings.consensus import Consensus, Indices
 from plurigp.study.findings.mixture import Mixture, memberships, responsibilities
-from plurigp.study.findings.null import Nulls, p_values, permuted_by_matrix, permuted_by_pairs, threshold
+from plurigp.study.findings.null import Nulls
 from plurigp.study.findings.robustness import TOO_SMALL, Choice, HalfLabels, matched, pair_agreement
 from plurigp.study.fits.config import RULES, StudyConfig
 from plurigp.study.fits.learn import Maps
@@ -48,26 +37,28 @@ def find_subtypes(maps: Maps, config: StudyConfig) -> Subtypes:
     choice = choose_number(maps.halves, maps.references, config)
     clusters, K = _find_clusters(maps, choice, config)
     rng = np.random.default_rng(config.seed_of("consensus"))
-    cluster, n_strata, drawn = clusters.subtype, clusters.n_strata, maps.halves.drawn(K)
-    if len(cluster) <= config.consensus_rows:
-        matrix = consensus_matrix(drawn)
-        indices = matrix_indices(matrix, cluster, n_strata)
-        item = item_consensus(matrix, cluster, n_strata)
+    labels, drawn = (clusters.subtype, clusters.n_strata), maps.halves.drawn(K)
+    if len(maps.latent.arrays["mean"]) <= config.consensus_rows:
+        n_pairs, matrix = 0, consensus.consensus_matrix(drawn)
+        indices = consensus.matrix_indices(matrix, *labels)
+        item = consensus.item_consensus(matrix, *labels)
         values = matrix[np.triu_indices(len(matrix), 1)]
-        permuted = permuted_by_matrix(matrix, cluster, n_strata, config.n_permutations, rng)
-        n_pairs = 0
+        permuted = null.permuted_by_matrix(matrix, *labels, config.n_permutations, rng)
     else:
         n_pairs = config.sampled_pairs
-        indices = sampled_indices(drawn, cluster, n_strata, n_pairs // n_strata, rng)
-        item = item_consensus_by_map(drawn, cluster, n_strata)
-        values = pair_consensus(drawn, *random_pairs(len(cluster), n_pairs, rng))
-        permuted = permuted_by_pairs(drawn, cluster, n_strata, config.n_permutations, n_pairs, rng)
-    rows = _shown_rows(cluster, item, rng)
-    shown = consensus_matrix(drawn[:, rows])
-    consensus = Consensus(rows, shown, item, indices.mean, indices.se, CDF_AT, cdf(values, CDF_AT))
-    nulls = Nulls(permuted, choice.reference, _reference_mean(maps.references, K, config))
+        indices = consensus.sampled_indices(drawn, *labels, n_pairs // clusters.n_strata, rng)
+        item = consensus.item_consensus_by_map(drawn, *labels)
+        values = consensus.pair_consensus(drawn, *consensus.random_pairs(drawn.shape[1], n_pairs, rng))
+        permuted = null.permuted_by_pairs(drawn, *labels, config.n_permutations, n_pairs, rng)
+    rows = _shown_rows(clusters.subtype, item, rng)
+    shown, cdf = consensus.consensus_matrix(drawn[:, rows]), consensus.cdf(values, CDF_AT)
+    summary = Consensus(rows, shown, item, indices.mean, indices.se, CDF_AT, cdf)
+    by_table = np.zeros(0)
+    if maps.references is not None:
+        by_table = pair_agreement(maps.references, K, TOO_SMALL * config.outlier_share).mean((1, 2))
+    nulls = Nulls(permuted, choice.reference, by_table)
     frame = _subtype_frame(clusters, indices, _own_agreement(maps, clusters, K, config), nulls, choice, config)
-    return Subtypes(choice, clusters, K, consensus, nulls, frame, pac(values), n_pairs)
+    return Subtypes(choice, clusters, K, summary, nulls, frame, consensus.pac(values), n_pairs)
 
 
 def choose_number(halves: HalfLabels, references: HalfLabels | None, config: StudyConfig) -> Choice:
@@ -129,23 +120,14 @@ def component_of(mixture: Mixture, x: np.ndarray) -> np.ndarray:
     return responsibilities(mixture, x).argmax(1)
 
 
-def _reference_mean(references: HalfLabels | None, K: int, config: StudyConfig) -> np.ndarray:
-    """The mean agreement of the clusters of each structureless table [R]."""
-    if references is None:
-        return np.zeros(0)
-    if K == 1:
-        return np.ones(len(references.labels) // 2)
-    return pair_agreement(references, K, TOO_SMALL * config.outlier_share).mean((1, 2))
-
-
 def _subtype_frame(
     clusters: Clusters, indices: Indices, own: np.ndarray, nulls: Nulls, choice: Choice, config: StudyConfig
 ) -> pd.DataFrame:
     K, reference = clusters.n_strata, nulls.reference_mean
     sizes = np.bincount(clusters.subtype, minlength=K + 1)[1:]
     certainty = [clusters.probability[clusters.subtype == k + 1, k].mean() for k in range(K)]
-    limit = threshold(nulls.permutation, config.level)
-    reference_p = p_values(np.repeat(reference[:, None], K, axis=1), own)
+    limit = null.threshold(nulls.permutation, config.level)
+    reference_p = null.p_values(np.repeat(reference[:, None], K, axis=1), own)
     robust = (indices.within > limit) & (K > 1) & (choice.structured is True)
     return pd.DataFrame(
         {
@@ -156,7 +138,7 @@ def _subtype_frame(
             "index": indices.within,
             "index_se": np.diag(indices.se),
             "permutation_threshold": limit,
-            "permutation_p": p_values(nulls.permutation, indices.within),
+            "permutation_p": null.p_values(nulls.permutation, indices.within),
             "agreement": own,
             "reference_threshold": np.quantile(reference, 1 - config.level) if len(reference) else np.nan,
             "reference_p": reference_p,

@@ -14,23 +14,8 @@ from plurigp.data.cells import level_numbers
 from plurigp.data.kinds import EffectMeasure, kind_of
 from plurigp.data.observed import Observed, read_observed
 from plurigp.estimator import PluriGP
-from plurigp.study.findings.contrasts import (
-    Association,
-    Contrast,
-    benjamini_hochberg,
-    censored_association,
-    censored_geometric_means,
-    censored_means,
-    cramers_v,
-    hazard_association,
-    kruskal_wallis,
-    log_hazard_ratio,
-    log_odds_ratio,
-    log_rate_ratio,
-    logarithms,
-    welch,
-    welch_of_logs,
-)
+from plurigp.study.findings import contrasts
+from plurigp.study.findings.contrasts import Association, Contrast
 from plurigp.study.findings.mixture import Mixture, memberships
 
 Values = dict[str, Observed]  # per used column what is known of its cells
@@ -87,7 +72,7 @@ def _odds_from(first: int) -> Compare:
 
     def lines(column: Column, inside: Observed, outside: Observed) -> Lines:
         for place, level in list(enumerate(column.levels))[first:]:
-            yield str(level), log_odds_ratio((inside.low == place).astype(float), (outside.low == place).astype(float))
+            yield str(level), contrasts.log_odds_ratio(inside.low == place, outside.low == place)
 
     return lines
 
@@ -96,28 +81,28 @@ def _mean_level(column: Column, inside: Observed, outside: Observed) -> Lines:
     """Levels by their numbers where all are numbers, otherwise counted from 1."""
     numbers = level_numbers(column.levels)
     numbers = np.arange(1.0, len(numbers) + 1) if np.isnan(numbers).any() else numbers
-    yield "", welch(numbers[inside.low.astype(int)], numbers[outside.low.astype(int)])
+    yield "", contrasts.welch(numbers[inside.low.astype(int)], numbers[outside.low.astype(int)])
 
 
 def _any_and_amount(column: Column, inside: Observed, outside: Observed) -> Lines:
     """Two parts: whether there is anything, and how much where there is."""
-    yield "any", log_odds_ratio((inside.low > 0).astype(float), (outside.low > 0).astype(float))
+    yield "any", contrasts.log_odds_ratio(inside.low > 0, outside.low > 0)
     amounts = inside.low[inside.low > 0], outside.low[outside.low > 0]
     if _enough(*amounts):
-        yield "amount", welch_of_logs(*amounts)
+        yield "amount", contrasts.welch_of_logs(*amounts)
 
 
 CONTRASTS: dict[EffectMeasure, Compare] = {
     EffectMeasure.ODDS: _odds_from(1),
     EffectMeasure.LEVEL_ODDS: _odds_from(0),
-    EffectMeasure.RATE: _values_by(log_rate_ratio),
-    EffectMeasure.MEAN: _values_by(welch),
+    EffectMeasure.RATE: _values_by(contrasts.log_rate_ratio),
+    EffectMeasure.MEAN: _values_by(contrasts.welch),
     EffectMeasure.MEAN_LEVEL: _mean_level,
-    EffectMeasure.LOG_MEAN: _values_by(welch_of_logs),
+    EffectMeasure.LOG_MEAN: _values_by(contrasts.welch_of_logs),
     EffectMeasure.ANY_AND_AMOUNT: _any_and_amount,
-    EffectMeasure.CENSORED_MEAN: _cells_by(censored_means),
-    EffectMeasure.CENSORED_LOG_MEAN: _cells_by(censored_geometric_means),
-    EffectMeasure.HAZARD: _cells_by(log_hazard_ratio),
+    EffectMeasure.CENSORED_MEAN: _cells_by(contrasts.censored_means),
+    EffectMeasure.CENSORED_LOG_MEAN: _cells_by(contrasts.censored_geometric_means),
+    EffectMeasure.HAZARD: _cells_by(contrasts.log_hazard_ratio),
 }
 
 
@@ -137,15 +122,15 @@ def _association(measure: EffectMeasure, cells: Observed, group: np.ndarray) -> 
     """Ranks for whatever is neither a level without order nor known up to limits."""
     match measure:
         case EffectMeasure.ODDS | EffectMeasure.LEVEL_ODDS:
-            return cramers_v(cells.low, group)
+            return contrasts.cramers_v(cells.low, group)
         case EffectMeasure.CENSORED_MEAN:
-            return censored_association(cells, group)
+            return contrasts.censored_association(cells, group)
         case EffectMeasure.CENSORED_LOG_MEAN:
-            return censored_association(logarithms(cells), group)
+            return contrasts.censored_association(contrasts.logarithms(cells), group)
         case EffectMeasure.HAZARD:
-            return hazard_association(cells, group)
+            return contrasts.hazard_association(cells, group)
         case _:
-            return kruskal_wallis(cells.low, group)
+            return contrasts.kruskal_wallis(cells.low, group)
 
 
 def missingness_frame(schema: Schema, values: Values, group: np.ndarray, K: int) -> pd.DataFrame:
@@ -155,20 +140,17 @@ def missingness_frame(schema: Schema, values: Values, group: np.ndarray, K: int)
         gap = ~values[column.name].seen
         if 0 < gap.sum() < len(gap):
             for k in range(1, K + 1):
-                inside, outside = gap[group == k].astype(float), gap[(group > 0) & (group != k)].astype(float)
-                if min(len(inside), len(outside)) >= MIN_CELLS:
-                    lines.append({"subtype": k, "column": column.name, **asdict(log_odds_ratio(inside, outside))})
+                sides = gap[group == k], gap[(group > 0) & (group != k)]
+                if _enough(*sides):
+                    lines.append({"subtype": k, "column": column.name, **asdict(contrasts.log_odds_ratio(*sides))})
     return _with_q(pd.DataFrame(lines, columns=MISSINGNESS))
 
 
 def _with_q(frame: pd.DataFrame) -> pd.DataFrame:
-    numbers = [name for name in frame.columns if name in NUMBERS]
-    frame = frame.astype(dict.fromkeys(numbers, "float64") | dict.fromkeys(set(frame.columns) & set(WHOLE), "int64"))
-    frame.insert(list(frame.columns).index("p") + 1, "q", benjamini_hochberg(frame["p"].to_numpy(float)))
+    dtypes = dict.fromkeys(NUMBERS, "float64") | dict.fromkeys(WHOLE, "int64")
+    frame = frame.astype({name: dtypes[name] for name in frame.columns if name in dtypes})
+    frame.insert(list(frame.columns).index("p") + 1, "q", contrasts.benjamini_hochberg(frame["p"].to_numpy(float)))
     return frame
-
-
-# --- split testing ---
 
 
 def split_groups(model: PluriGP, frame: pd.DataFrame, mixture: Mixture) -> Groups:

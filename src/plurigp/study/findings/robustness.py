@@ -79,17 +79,20 @@ class Choice:
     stability: np.ndarray  # [k] smallest agreement of a cluster, averaged over pairs of half maps
     reference: np.ndarray  # [R k] the same of each structureless table, from one pair
     level: float
-    one_pair: np.ndarray  # [k] the table's own from its first pair alone, which is what a reference's is like
+    one_pair: np.ndarray  # [k] the table's own from its first pair alone, to be compared with the reference
 
     @property
-    def _alike(self) -> np.ndarray:
-        """[R+1 k] the structureless tables and this one as the last."""
-        return np.vstack([self.reference, self.one_pair])
+    def null(self) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and sd [k] over the structureless tables and this one; without any, those of a cut at random and 1."""
+        if not len(self.reference):
+            return 1.0 / self.n_clusters, np.ones(len(self.n_clusters))
+        tables = np.vstack([self.reference, self.one_pair])
+        return tables.mean(0), np.maximum(tables.std(0, ddof=1), LEAST_SPREAD)
 
     @property
-    def expected(self) -> np.ndarray:
-        """[k] mean over the structureless tables and this one; without any, what a cut at random gives."""
-        return self._alike.mean(0) if len(self.reference) else 1.0 / self.n_clusters
+    def gain(self) -> np.ndarray:
+        """[k] stability beyond what is expected without structure."""
+        return self.stability - self.null[0]
 
     @property
     def p_by_number(self) -> np.ndarray:
@@ -100,16 +103,9 @@ class Choice:
         """
         if not len(self.reference):
             return np.full(len(self.n_clusters), np.nan)
-        gains = (self._alike - self.expected) / self.spread
-        largest = gains[:-1].max(1)
-        return (1 + (largest[:, None] >= gains[-1]).sum(0)) / (1 + len(largest))
-
-    @property
-    def spread(self) -> np.ndarray:
-        """[k] sd over the structureless tables and this one; 1 where there are none."""
-        if not len(self.reference):
-            return np.ones(len(self.one_pair))
-        return np.maximum(self._alike.std(0, ddof=1), LEAST_SPREAD)
+        expected, spread = self.null
+        largest = ((self.reference - expected) / spread).max(1)
+        return (1 + (largest[:, None] >= (self.one_pair - expected) / spread).sum(0)) / (1 + len(largest))
 
     @property
     def p(self) -> float:
@@ -127,21 +123,16 @@ class Choice:
         return bool(self.p <= self.level + 1e-12)
 
     @property
-    def gain(self) -> np.ndarray:
-        """[k] stability beyond what is expected without structure."""
-        return self.stability - self.expected
-
-    @property
     def described(self) -> int:
         """How many strata describe the map: of the numbers with a significant gain, the one with the largest gain.
 
         Where there is none, that with the largest gain over its spread, as in the test: two clusters vary most, so that
         by the gain alone every continuum would be cut in two or three.
         """
+        score = self.gain / self.null[1]
         if self.structured:
-            significant = self.p_by_number <= self.level + 1e-12
-            return int(self.n_clusters[np.argmax(np.where(significant, self.gain, -np.inf))])
-        return int(self.n_clusters[np.argmax(self.gain / self.spread)])
+            score = np.where(self.p_by_number <= self.level + 1e-12, self.gain, -np.inf)
+        return int(self.n_clusters[np.argmax(score)])
 
     def frame(self, chosen: int) -> pd.DataFrame:
         """One line per number of clusters; `chosen` is the one into which the map is cut."""

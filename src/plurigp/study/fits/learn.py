@@ -1,6 +1,6 @@
 """All fits of a study in their order: maps to choose from, the map, half maps, half maps of structureless tables."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -102,7 +102,7 @@ def numbers_of_clusters(N: int, config: StudyConfig, paper: Future[Mixture]) -> 
 
 def refit_tasks(N: int, Q: int, config: StudyConfig, cuts: tuple[int, ...]) -> list[Task]:
     """Random halves of the rows, each followed by its complement."""
-    halves = chain.from_iterable(_halves(N, config, REFIT, pair) for pair in range(config.n_refits // 2))
+    halves = [rows for pair in range(config.n_refits // 2) for rows in _halves(N, config, f"{REFIT}-{pair}")]
     return [Task(f"{REFIT}-{r:03}", Q, rows, n_clusters=cuts) for r, rows in enumerate(halves)]
 
 
@@ -111,16 +111,14 @@ def reference_tasks(N: int, Q: int, config: StudyConfig, cuts: tuple[int, ...]) 
     return [
         Task(f"{REFERENCE}-{r:03}-{h}", Q, rows, table=r, n_clusters=cuts)
         for r in range(config.n_references)
-        for h, rows in enumerate(_halves(N, config, REFERENCE, r))
+        for h, rows in enumerate(_halves(N, config, f"{REFERENCE}-{r}"))
     ]
 
 
-def _halves(N: int, config: StudyConfig, kind: str, number: int) -> Iterator[np.ndarray]:
+def _halves(N: int, config: StudyConfig, name: str) -> tuple[np.ndarray, np.ndarray]:
     """Two halves of the same size (of an odd number of rows, one is left out): the same shape compiles once."""
-    shuffled = np.random.default_rng(config.seed_of(f"halves-{kind}-{number}")).permutation(N)
-    half = N // 2
-    yield np.sort(shuffled[:half])
-    yield np.sort(shuffled[half : 2 * half])
+    shuffled = np.random.default_rng(config.seed_of(f"halves-{name}")).permutation(N)
+    return np.sort(shuffled[: N // 2]), np.sort(shuffled[N // 2 : 2 * (N // 2)])
 
 
 def _structureless(pool: Pool, best: Task, frame: pd.DataFrame, config: StudyConfig) -> Tables:

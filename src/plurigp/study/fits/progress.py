@@ -1,7 +1,6 @@
 """Progress over all fits of a study: one line on a terminal, nothing anywhere else."""
 
 import sys
-from types import TracebackType
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
@@ -15,20 +14,13 @@ STAGES = {
 
 
 class FitProgress:
-    """`with FitProgress(n_rows, shown) as progress:`; work is counted in rows, so a fit to half of them counts half."""
+    """Shown within `with progress.bar:`; work is counted in rows, so a fit to half of them counts half."""
 
     def __init__(self, n_rows: int, shown: bool) -> None:
         columns = TextColumn("{task.description}", markup=False), BarColumn(), TimeRemainingColumn()
         silent = not (shown and sys.stderr is not None and sys.stderr.isatty())
         self.bar = Progress(*columns, console=Console(stderr=True), disable=silent, speed_estimate_period=3600.0)
         self.line = self.bar.add_task("", total=n_rows)
-
-    def __enter__(self) -> "FitProgress":
-        self.bar.start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        self.bar.stop()
 
     def start_stage(self, kind: str, n_fits: int, n_found: int, rows_found: int) -> None:
         """The next fits; those found on disk are no work, so that they do not count as speed."""
