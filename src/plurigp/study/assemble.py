@@ -90,9 +90,11 @@ def _described(
         groups, unseen = _split_test(pool, maps, frame, found, config)
         parts.append(("split", {name: cells[unseen] for name, cells in values.items()}, groups))
     compared = schema if n else Schema(())
-    told = [characterise.characteristic_frame(compared, cells, groups, n, rows) for rows, cells, groups in parts]
-    tested = [characterise.association_frame(compared, cells, groups, rows) for rows, cells, groups in parts]
-    return {"characteristics": pd.concat(told, ignore_index=True), "associations": pd.concat(tested, ignore_index=True)}
+    lines: dict[str, list[pd.DataFrame]] = {"characteristics": [], "associations": []}
+    for rows, cells, groups in parts:
+        lines["characteristics"].append(characterise.characteristic_frame(compared, cells, groups, n, rows))
+        lines["associations"].append(characterise.association_frame(compared, cells, groups, rows))
+    return {name: pd.concat(frames, ignore_index=True) for name, frames in lines.items()}
 
 
 def _split_test(

@@ -7,7 +7,7 @@ import pandas as pd
 
 from plurigp.study.findings import consensus, null
 from plurigp.study.findings.cluster import Clusters, fixed_mixture
-from plurigp.study.findings.consensus import Consensus, Indices
+from plurigp.study.findings.consensus import Consensus
 from plurigp.study.findings.mixture import Mixture, memberships, responsibilities
 from plurigp.study.findings.null import Nulls
 from plurigp.study.findings.robustness import TOO_SMALL, Choice, HalfLabels, matched, pair_agreement
@@ -52,12 +52,12 @@ def find_subtypes(maps: Maps, config: StudyConfig) -> Subtypes:
         permuted = null.permuted_by_pairs(drawn, *labels, config.n_permutations, n_pairs, rng)
     rows = _shown_rows(clusters.subtype, item, rng)
     shown, cdf = consensus.consensus_matrix(drawn[:, rows]), consensus.cdf(values, CDF_AT)
-    summary = Consensus(rows, shown, item, indices.mean, indices.se, CDF_AT, cdf)
+    summary = Consensus(rows, shown, item, *indices, CDF_AT, cdf)
     by_table = np.zeros(0)
     if maps.references is not None:
         by_table = pair_agreement(maps.references, K, TOO_SMALL * config.outlier_share).mean((1, 2))
     nulls = Nulls(permuted, choice.reference, by_table)
-    frame = _subtype_frame(clusters, indices, _own_agreement(maps, clusters, K, config), nulls, choice, config)
+    frame = _subtype_frame(clusters, summary, _own_agreement(maps, clusters, K, config), nulls, choice, config)
     return Subtypes(choice, clusters, K, summary, nulls, frame, consensus.pac(values), n_pairs)
 
 
@@ -121,24 +121,24 @@ def component_of(mixture: Mixture, x: np.ndarray) -> np.ndarray:
 
 
 def _subtype_frame(
-    clusters: Clusters, indices: Indices, own: np.ndarray, nulls: Nulls, choice: Choice, config: StudyConfig
+    clusters: Clusters, summary: Consensus, own: np.ndarray, nulls: Nulls, choice: Choice, config: StudyConfig
 ) -> pd.DataFrame:
-    K, reference = clusters.n_strata, nulls.reference_mean
+    K, reference, index = clusters.n_strata, nulls.reference_mean, np.diag(summary.between)
     sizes = np.bincount(clusters.subtype, minlength=K + 1)[1:]
     certainty = [clusters.probability[clusters.subtype == k + 1, k].mean() for k in range(K)]
     limit = null.threshold(nulls.permutation, config.level)
     reference_p = null.p_values(np.repeat(reference[:, None], K, axis=1), own)
-    robust = (indices.within > limit) & (K > 1) & (choice.structured is True)
+    robust = (index > limit) & (K > 1) & (choice.structured is True)
     return pd.DataFrame(
         {
             "subtype": np.arange(1, K + 1),
             "size": sizes,
             "share": sizes / len(clusters.subtype),
             "certainty": certainty,
-            "index": indices.within,
-            "index_se": np.diag(indices.se),
+            "index": index,
+            "index_se": np.diag(summary.between_se),
             "permutation_threshold": limit,
-            "permutation_p": null.p_values(nulls.permutation, indices.within),
+            "permutation_p": null.p_values(nulls.permutation, index),
             "agreement": own,
             "reference_threshold": np.quantile(reference, 1 - config.level) if len(reference) else np.nan,
             "reference_p": reference_p,

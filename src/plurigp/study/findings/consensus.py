@@ -47,31 +47,22 @@ def pair_consensus(labels: np.ndarray, i: np.ndarray, j: np.ndarray) -> np.ndarr
         return together / both
 
 
-@dataclass(frozen=True, eq=False)
-class Indices:
-    """Mean consensus between and (diagonal) within clusters [K K], with the standard error of sampling pairs."""
+def matrix_indices(matrix: np.ndarray, cluster: np.ndarray, K: int) -> tuple[np.ndarray, np.ndarray]:
+    """Mean consensus between and (diagonal) within clusters 1 … K [K K], and its standard error, 0 from all pairs.
 
-    mean: np.ndarray
-    se: np.ndarray
-
-    @property
-    def within(self) -> np.ndarray:
-        """[K] the cluster consensus index."""
-        return np.diag(self.mean)
-
-
-def matrix_indices(matrix: np.ndarray, cluster: np.ndarray, K: int) -> Indices:
-    """From the full matrix; clusters are 1 … K, 0 is left out. Pairs never drawn together are left out too."""
+    Outliers (0) and pairs that were never drawn together are left out.
+    """
     one_hot = _one_hot(cluster, K)
-    known = np.isfinite(matrix)
-    known &= ~np.eye(len(matrix), dtype=bool)
+    known = np.isfinite(matrix) & ~np.eye(len(matrix), dtype=bool)
     total = one_hot.T @ np.where(known, matrix, 0).astype(np.float64) @ one_hot
     n = one_hot.T @ known.astype(np.float64) @ one_hot
-    return Indices(total / np.maximum(n, 1), np.zeros((K, K)))
+    return total / np.maximum(n, 1), np.zeros((K, K))
 
 
-def sampled_indices(labels: np.ndarray, cluster: np.ndarray, K: int, n_pairs: int, rng: np.random.Generator) -> Indices:
-    """From n_pairs random pairs for every two clusters, with standard errors."""
+def sampled_indices(
+    labels: np.ndarray, cluster: np.ndarray, K: int, n_pairs: int, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """The same from n_pairs random pairs for every two clusters."""
     mean, se = np.zeros((K, K)), np.zeros((K, K))
     members = [np.flatnonzero(cluster == k + 1) for k in range(K)]
     for a in range(K):
@@ -81,7 +72,7 @@ def sampled_indices(labels: np.ndarray, cluster: np.ndarray, K: int, n_pairs: in
             values = values[np.isfinite(values)]
             mean[a, b] = mean[b, a] = values.mean()
             se[a, b] = se[b, a] = values.std(ddof=1) / np.sqrt(len(values))
-    return Indices(mean, se)
+    return mean, se
 
 
 def item_consensus(matrix: np.ndarray, cluster: np.ndarray, K: int) -> np.ndarray:

@@ -76,7 +76,7 @@ def learn(pool: Pool, frame: pd.DataFrame, config: StudyConfig) -> Maps:
 
 
 def in_background(call: Callable[[], Mixture]) -> Future[Mixture]:
-    """Start a call in a daemon thread: it computes while worker processes fit, and ends with this process."""
+    """Start a call in a daemon thread, which unlike an executor's ends with this process; workers fit meanwhile."""
     result: Future[Mixture] = Future()
 
     def run() -> None:

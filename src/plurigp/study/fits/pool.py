@@ -20,7 +20,6 @@ from plurigp.study.fits.store import read_arrays, write_arrays
 from plurigp.study.fits.tasks import Finished, Task, run_task
 
 Tables = Callable[[int], pd.DataFrame]  # the number of a structureless table, or −1 -> its frame
-ModelFiles = dict[str, bytes]  # a saved model: the content of its files by name
 
 
 class Pool:
@@ -93,8 +92,8 @@ class Pool:
 
 def _run_in_worker(
     task: Task, frame: pd.DataFrame, schema: Schema, config: StudyConfig
-) -> tuple[str, Finished, ModelFiles]:
-    """A task on one thread, so that sums have one order on every machine; its model as bytes, whatever the machine."""
+) -> tuple[str, Finished, dict[str, bytes]]:
+    """A task on one thread, so that sums have one order on every machine; the files of its model by name."""
     os.environ["NPROC"] = "1"  # read when JAX starts, which in a fresh process is below
     finished, model = run_task(task, frame, schema, config)
     if not task.keeps_model:

@@ -57,7 +57,7 @@ def run_task(task: Task, frame: pd.DataFrame, schema: Schema, config: StudyConfi
     seed = config.seed_of(task.name)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        warnings.simplefilter("ignore", OutOfScaleWarning)  # said of the whole table, whose rows have other numbers
+        warnings.simplefilter("ignore", OutOfScaleWarning)  # the study has warned already, by rows of the whole table
         model = _fit(task, frame, schema, config, seed)
     notes = sorted({str(w.message) for w in caught if w.category is RuntimeWarning})
     arrays: dict[str, np.ndarray] = {f"trace.{name}": model.history_[name].to_numpy(float) for name in TRACED}
