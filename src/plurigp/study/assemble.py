@@ -28,7 +28,7 @@ from plurigp.study.result import Map, StudyResult
 from plurigp.study.subtypes import Subtypes, base_labels, component_of, find_subtypes
 
 PACKAGES = ("jax", "numpy", "pandas", "scikit-learn", "scipy")
-SETTINGS = ("title", "level", "n_permutations", "n_refits", "n_references")  # repeated among the facts
+SETTINGS_AMONG_FACTS = ("title", "level", "n_permutations", "n_refits", "n_references")
 
 
 def assemble_result(
