@@ -1,4 +1,6 @@
-"""Normal distributions fitted to cells known up to limits, by maximum likelihood; profiles of their means. NumPy.
+"""Normal distributions fitted to cells known up to limits, by maximum likelihood; profiles of their means.
+
+SciPy fits censored data without weights, shared variances, covariances or profiles, hence this module.
 
 A cell has two bounds, equal where its value is known: it contributes log N(y; μ, σ²), or the log probability of what
 lies between its bounds. With δ = μ/σ and γ = 1/σ the log likelihood is concave (Olsen 1978; Burridge 1981), so Newton's
@@ -226,7 +228,7 @@ def likelihood_interval(
 
 
 def one_sided_mean(low: np.ndarray, high: np.ndarray, sd: float) -> float:
-    """The mean at which cells that are all open on one side come about with probability ½, given the sd.
+    """The mean at which cells that are all open on one side have probability ½, given the sd.
 
     The likelihood has no maximum there; this is the median-unbiased estimate where the limits are the same.
     """

@@ -99,15 +99,14 @@ def standardised_difference(inside: np.ndarray, outside: np.ndarray) -> float:
 
 
 def censored_means(inside: Observed, outside: Observed) -> Contrast:
-    """Difference of means of cells of which some are known up to limits, as normals by maximum likelihood.
+    """Difference of means of normals fitted by maximum likelihood to cells of which some are known up to limits.
 
-    Test and interval by the likelihood ratio, as t² = ν (e^{χ²/(ν+2)} − 1): without limits that is Student's t where
-    the groups share a variance, and with their own ones Welch's test is taken itself. Each group has its own variance
-    where both know enough values to tell one. Otherwise the variance would trade off against the mean, so they share
-    it. A group known on one side only ("<0.5" throughout) has no finite mean by maximum likelihood: the interval is
-    open there, and the estimate takes the mean at which such a group comes about every other time.
-
-    `inside` and `outside` are NaN where a group with few values has its mean outside everything seen in it.
+    Test and interval are by the likelihood ratio as t² = ν (e^{χ²/(ν+2)} − 1), which is Student's t of values without
+    limits and with one variance; where no cell has a limit, Welch's test is used. Each group has its own variance where
+    both have enough known values to estimate one, otherwise they share it. A group known on one side only ("<0.5"
+    throughout) has no finite maximum-likelihood mean: the interval is open there, and the estimate takes the mean at
+    which such a group has probability ½. `inside` and `outside` are NaN where a group with few values has its mean
+    outside all its bounds.
     """
     if inside.exact.all() and outside.exact.all():
         return welch(inside.low, outside.low)
@@ -146,7 +145,7 @@ def _with_own_variances(counts: tuple[int, int], sides: Sequence[Observed], fits
         return censored.likelihood_ratio(a, b, difference)
 
     difference, se = a.mean - b.mean, float(np.sqrt(variances.sum()))
-    test = _by_likelihood(chi2, chi2(0.0), difference, se, degrees, degrees > MANY)
+    test = _by_likelihood(chi2, chi2(0.0), difference, se, degrees, degrees > MANY, 0)
     return Contrast(MEAN_DIFFERENCE, *counts, a.mean, b.mean, *test, difference / sd)
 
 
@@ -186,13 +185,7 @@ def _one_mean_and_each(low: np.ndarray, high: np.ndarray, group: np.ndarray) -> 
 
 
 def _by_likelihood(
-    chi2: Callable[[float], float],
-    at_zero: float,
-    estimate: float,
-    se: float,
-    degrees: float,
-    wald: bool,
-    side: int = 0,
+    chi2: Callable[[float], float], at_zero: float, estimate: float, se: float, degrees: float, wald: bool, side: int
 ) -> tuple[float, float, float, float, float]:
     """The estimate, its 95 % interval, and Student's t that without limits has this likelihood ratio, with its p."""
     critical = float((degrees + 2) * np.log1p(stats.t.ppf(0.975, degrees) ** 2 / degrees))  # χ² of a t at the 5 % level
