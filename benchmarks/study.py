@@ -30,7 +30,7 @@ from study_sections import right
 
 from plurigp import Study, load, load_study
 from plurigp.datasets import load_support, simulate_cohort
-from plurigp.study.findings.characterise import associations, read_values
+from plurigp.study.findings.characterise import association_frame, read_values
 from plurigp.study.findings.cluster import fixed_mixture
 from plurigp.study.findings.mixture import memberships
 from plurigp.study.fits.store import read_arrays
@@ -110,7 +110,9 @@ def plain_split(folder, table, seed):
     x, sd = model.transform(table.iloc[rows], return_std=True)
     mixture = fixed_mixture(x, 3, "tied", 3, 0.0, seed, sd)
     group = memberships(mixture, *model.transform(unseen, return_std=True))[0]
-    return associations(model.schema_, read_values(unseen, model.schema_), lambda name: group, "split, own cell shown")
+    return association_frame(
+        model.schema_, read_values(unseen, model.schema_), lambda name: group, "split, own cell shown"
+    )
 
 
 def killed(given, done):

@@ -14,7 +14,7 @@ from plurigp.data.kinds import EffectMeasure
 from plurigp.estimator.compare import candidates
 from plurigp.likelihoods import registry
 from plurigp.report.words import kind, trait
-from plurigp.study.findings.characterise import CONTRASTS, associations, characteristics, read_values
+from plurigp.study.findings.characterise import CONTRASTS, association_frame, characteristic_frame, read_values
 
 SOURCE = Path(plurigp.__file__).parent
 BUILT_IN = tuple(KINDS)
@@ -63,10 +63,10 @@ def test_a_kind_from_outside_is_described_as_the_one_it_reads_like(every_kind, r
     settings = {"trials": 3} if "trials" in facts.settings else {}
     schema = Coder.fit(frame, Schema((Column("a", every_kind, **settings), Column("z", "gaussian")))).schema
     values, group = read_values(frame, schema), 1 + np.arange(n) % 2
-    found = characteristics(schema, values, lambda _: group, 2, "all")
+    found = characteristic_frame(schema, values, lambda _: group, 2, "all")
     assert np.isfinite(found.loc[found["column"] == "a", "estimate"]).all()
     assert (found["column"] == "a").sum() >= 2
-    assert np.isfinite(associations(schema, values, lambda _: group, "all")["p"]).all()
+    assert np.isfinite(association_frame(schema, values, lambda _: group, "all")["p"]).all()
     assert trait("a", "yes", every_kind) == ("a" if facts.effect_measure is EffectMeasure.ODDS else "a: yes")
     assert every_kind in candidates(schema["a"], frame)
 

@@ -13,7 +13,6 @@ from joblib import Parallel, delayed
 import plurigp
 from plurigp.core.types import DataError
 from plurigp.study.fits.pool import available_cores
-from plurigp.study.fits.progress import time_left
 from plurigp.study.fits.store import plain, read_json, write_json
 
 PAPER = "paper"  # everything but the page itself is in this folder
@@ -97,4 +96,8 @@ def _work(
         seconds = time.perf_counter() - at
         n_done = sum(runs.path(other).exists() for other in names)
         rest = (time.time() - started) / max(n_done - n_found, 1) * (len(names) - n_done)
-        runs.say(f"{n_done}/{len(names)}  {name}  {seconds:.1f} s  {time_left(rest)}")
+        runs.say(f"{n_done}/{len(names)}  {name}  {seconds:.1f} s  {_time_left(rest)}")
+
+
+def _time_left(seconds: float) -> str:
+    return f"about {seconds / 60:.0f} min left" if seconds >= 90 else f"about {seconds:.0f} s left"

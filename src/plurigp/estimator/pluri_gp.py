@@ -399,6 +399,12 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         check_count("n_samples", n_samples)
         return self.coder_.frame(draw_rows(self._ready(), self._empty(n_samples), _seed(random_state)))
 
+    @property
+    def predictor_(self) -> Predictor:
+        """What the functions of plurigp.answers are asked with."""
+        made, refined = self._predictor, bool(self.refine)
+        return made if made.refined == refined else replace(made, refined=refined)
+
     def _ready(self) -> Predictor:
         made, refined = self._predictor, bool(self.refine)
         return made if made.refined == refined else replace(made, refined=refined)

@@ -23,8 +23,7 @@ from plurigp.report.words import (
     trait,
 )
 from plurigp.study import StudyResult
-from plurigp.study.findings.cluster import fewest_references
-from plurigp.study.findings.robustness import untested
+from plurigp.study.findings.robustness import fewest_references, untested
 
 TRAITS = 4
 WHOSE = {"given": "asked for", "paper": "of the paper's mixture"}  # number, where it is not chosen by stability
