@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from plurigp.report.page import render
+from plurigp.report.page import render_report
 from plurigp.report.summary import confirmed, summarise
 from plurigp.report.tables import characteristics, risks, subtypes
 from plurigp.report.words import (
@@ -60,7 +60,7 @@ def test_an_outcome_that_could_not_be_tested(result):
     text = " ".join(summarise(untested).sentences)
     assert "was not compared between the subtypes (not tested: " in text
     assert "clearly differ" not in text
-    assert "Log-rank test over the subtypes: not tested." in render(untested)
+    assert "Log-rank test over the subtypes: not tested." in render_report(untested)
 
 
 @pytest.mark.parametrize(

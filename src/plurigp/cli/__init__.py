@@ -1,18 +1,18 @@
-"""The command line. Nothing heavy is imported before a verb runs, so `plurigp --help` answers at once."""
+"""The command line. Heavy modules are imported when a verb runs, so that `plurigp --help` is quick."""
 
 import sys
 
 
 def main() -> None:
-    """Run the verb that the command line asks for and exit with its code."""
+    """Run the command line and exit with its code."""
     from plurigp.cli import interrupt
 
-    interrupt.listen()
+    interrupt.install()
     try:
         _run()
     finally:
-        if interrupt.heard():
-            interrupt.end()
+        if interrupt.was_interrupted():
+            interrupt.terminate()
 
 
 def _run() -> None:

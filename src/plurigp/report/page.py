@@ -44,7 +44,7 @@ FURTHER_STYLE = re.compile(r'getElementById\("([0-9a-f]{64})"\)')  # and others,
 UNSAFE = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
 
 
-def render(result: StudyResult, title: str | None = None, table: Any = None) -> str:
+def render_report(result: StudyResult, title: str | None = None, table: Any = None) -> str:
     """The whole page; the table that was studied, where it is given, adds row numbers and its columns to the map."""
     cells = None if table is None else studied_cells(result, table)
     figures = {figure.name: figure for figure in report_figures(result, cells)}
@@ -58,7 +58,7 @@ def render(result: StudyResult, title: str | None = None, table: Any = None) -> 
         scripts=[Markup(plotly), Markup(own)],
         taken_names=FURTHER_STYLE.findall(plotly),
         figures=figures,
-        json_of=lambda name: Markup(as_json(figures[name].plain())),
+        json_of=lambda name: Markup(html_json(figures[name].plain())),
         tables=page_tables(result),
         summary=summarise(result),
         facts=result.facts,
@@ -79,7 +79,7 @@ def render(result: StudyResult, title: str | None = None, table: Any = None) -> 
 
 def write_report(result: StudyResult, path: str | Path, title: str | None = None, table: Any = None) -> Path:
     """Render and write; the same result gives the same bytes."""
-    page = render(result, title, table)
+    page = render_report(result, title, table)
     with whole_file(Path(path)) as part:
         part.write_text(page, encoding="utf-8")
     return Path(path)
@@ -106,7 +106,7 @@ def report_figures(result: StudyResult, cells: pd.DataFrame | None = None) -> li
     return [figure for figure in made if figure is not None]
 
 
-def as_json(content: Any) -> str:
+def html_json(content: Any) -> str:
     """JSON that no HTML parser reads as anything else."""
     return json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False).translate(UNSAFE)
 
