@@ -5,7 +5,7 @@ import pytest
 from typer.testing import CliRunner
 
 from plurigp.cli.app import app
-from plurigp.cli.study import risk, say_subtypes, verdict
+from plurigp.cli.study import say_subtypes, verdict
 
 run = CliRunner().invoke
 QUICK = """
@@ -140,9 +140,3 @@ def test_without_shuffled_labels_there_is_no_verdict_on_robustness(capsys):
     one = pd.DataFrame([{"subtype": 1, **dict.fromkeys(numbers, 1.0), "robust": False}])
     say_subtypes(one, "subtype", True)
     assert "not tested" in capsys.readouterr().out
-
-
-def test_a_risk_that_is_not_known_is_said_to_be_so():
-    line = {"risk": 0.25, "low": 0.1, "high": 0.5}
-    assert risk(line) == "25.0% (10.0% to 50.0%)"
-    assert risk(dict.fromkeys(line, float("nan"))) == "unknown, follow-up is too short"

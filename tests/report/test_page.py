@@ -45,8 +45,8 @@ def test_a_continuum_is_described_in_strata(graded):
     assert set(figures) == NAMES
     body = unescape(re.sub(r"<[^>]*>", " ", re.sub(r"<style.*?</style>", "", without_scripts(page), flags=re.DOTALL)))
     assert "form a continuum, without subtypes; three strata describe it" in body
-    assert "The division into strata is no robust evidence of subtypes" in body
-    assert "division of a continuum" in body
+    assert "The strata are no evidence of subtypes" in body
+    assert "part of a continuum" in body
     assert "tentative" not in body
     assert not re.findall(
         r"(?i)\b(?:the|each|all|per|by|a|some) subtypes? (?!study)|subtype \d", body.split("Methods")[0]
@@ -127,7 +127,11 @@ def test_hostile_names_are_text(hostile, made, request):
 
 def test_no_rows_and_no_cells_unless_asked(result):
     figure = data_of(render_report(result))["map"]
-    assert [choice["label"] for choice in figure["choices"]] == ["Subtype", "Certainty of assignment", "Share of gaps"]
+    assert [choice["label"] for choice in figure["choices"]] == [
+        "Subtype",
+        "Certainty of assignment",
+        "Share of missing values",
+    ]
     assert not any("row" in text for trace in figure["data"] for text in trace["text"])
     for trace in figure["data"]:
         assert trace["x"] == sorted(trace["x"])  # not the table's order

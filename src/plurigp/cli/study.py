@@ -1,6 +1,5 @@
 """`plurigp study`: from a table to a folder of subtypes, their robustness and what distinguishes them."""
 
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -82,7 +81,7 @@ def study(  # long by its options
 
 def say_study(result: "StudyResult", out: Path, written: list[str]) -> None:
     """The findings in a few lines and a table."""
-    from plurigp.report.words import parts_of
+    from plurigp.report.words import parts_of, risk_text
     from plurigp.study.findings.robustness import untested
 
     facts = result.facts
@@ -94,17 +93,10 @@ def say_study(result: "StudyResult", out: Path, written: list[str]) -> None:
         say_subtypes(result.subtypes, part, bool(untested(facts)))
     for line in result.risks.to_dict("records"):
         who = f"{part} {line['subtype']}" if line["subtype"] else "all rows"
-        say(f"risk within {line['time']:g}, {who}: {risk(line)}")
+        say(f"risk within {line['time']:g}, {who}: {risk_text(line)}")
     say(f"wrote {out}: result.json, assignments.csv, latent.csv, tables/ and model/")
     for report in written:
         say(report)
-
-
-def risk(line: dict[Any, Any]) -> str:
-    """A risk with its interval, or that it is not known."""
-    if math.isnan(line["risk"]):
-        return "unknown, follow-up is too short"
-    return f"{line['risk']:.1%} ({line['low']:.1%} to {line['high']:.1%})"
 
 
 def verdict(facts: dict[str, Any], n: int) -> str:
