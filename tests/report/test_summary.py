@@ -46,9 +46,9 @@ def summary(result):
 def test_the_findings_in_words(result):
     text = summary(result)
     assert text.startswith("Summary 120 patients fall into three subtypes, two of them robust.")
-    assert "patients 120 columns used 11 of values missing 11% subtypes 3 of them robust 2 outliers 2" in text
-    assert "more stable than in tables without subtypes" in text
-    assert "(p = 0.050, 19 tables simulated without subtypes)" in text
+    assert "patients 120 columns used 11 missing values 11% subtypes 3 of them robust 2 outliers 2" in text
+    assert "more stable than in structureless tables, which are simulated without subtypes" in text
+    assert "(p = 0.050, 19 structureless tables)" in text
     assert "Subtypes 1 and 2 pass both comparisons, with permuted labels and with structureless tables" in text
     assert "treat subtype 3 as tentative" in text
     assert (
@@ -102,7 +102,10 @@ def test_a_continuum_in_words(graded):
     text = summary(graded)
     assert text.startswith("Summary 120 patients form a continuum, without subtypes; three strata describe it.")
     assert "These patients form a continuum: " in text
-    assert "no better than in tables without subtypes (p = 0.15, 19 tables simulated without subtypes)" in text
+    assert (
+        "no better than in structureless tables, which are simulated without subtypes (p = 0.15, 19 structureless tables)"
+        in text
+    )
     assert "To describe the continuum, it was divided into three strata. Their borders are arbitrary" in text
     assert "differs between the strata (log-rank p < 0.001): its risk within 30 (days)" in text
     assert "subtypes found 0 strata 3" in text
@@ -117,7 +120,7 @@ def test_a_continuum_in_words(graded):
 def test_one_group_in_words(lone):
     text = summary(lone)
     assert text.startswith("Summary 120 patients form a continuum, without subtypes.")
-    assert "agree no better than in tables without subtypes" in text
+    assert "agree no better than in structureless tables" in text
     assert "strata" not in text
     assert "Stratum" not in text
 

@@ -9,16 +9,12 @@ def main() -> None:
 
     interrupt.install()
     try:
-        _run()
+        from plurigp.cli.app import app
+
+        for stream in (sys.stdout, sys.stderr):
+            if reconfigure := getattr(stream, "reconfigure", None):
+                reconfigure(errors="backslashreplace")
+        app(prog_name="plurigp")
     finally:
         if interrupt.was_interrupted():
             interrupt.terminate()
-
-
-def _run() -> None:
-    from plurigp.cli.app import app
-
-    for stream in (sys.stdout, sys.stderr):
-        if reconfigure := getattr(stream, "reconfigure", None):
-            reconfigure(errors="backslashreplace")
-    app(prog_name="plurigp")

@@ -12,8 +12,6 @@ from plurigp.cli.report import REPORT, write_page
 from plurigp.cli.text import say, say_json, say_table
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from plurigp.study import StudyResult
 
 
@@ -81,19 +79,18 @@ def study(  # long by its options
 
 def say_study(result: "StudyResult", out: Path, written: list[str]) -> None:
     """The findings in a few lines and a table."""
-    from plurigp.report.words import parts_of, risk_text
-    from plurigp.study.findings.robustness import untested
+    from plurigp.report import page_tables
 
     facts = result.facts
     say(f"{facts['n_rows']} rows, {facts['n_columns']} columns, {facts['gap_share']:.0%} of cells are gaps")
     say(f"latent dimensions: {facts['n_components']}")
     say(verdict(facts, result.clusters.n_strata))
-    part = parts_of(facts).one
-    if result.clusters.n_strata > 1:
-        say_subtypes(result.subtypes, part, bool(untested(facts)))
-    for line in result.risks.to_dict("records"):
-        who = f"{part} {line['subtype']}" if line["subtype"] else "all rows"
-        say(f"risk within {line['time']:g}, {who}: {risk_text(line)}")
+    tables = page_tables(result)
+    for name in ("subtypes", "risks") if result.clusters.n_strata > 1 else ("risks",):
+        if name in tables:
+            table = tables[name]
+            rows = [[cell.text for cell in row] for row in table.rows]
+            say_table(table.heads, rows, right=[h for h, n in zip(table.heads, table.numeric(), strict=True) if n])
     say(f"wrote {out}: result.json, assignments.csv, latent.csv, tables/ and model/")
     for report in written:
         say(report)
@@ -113,15 +110,3 @@ def verdict(facts: dict[str, Any], n: int) -> str:
         return f"a continuum: clusters are no more stable than in {p}{described}"
     robust = f"robustness not tested (needs {remedy})" if remedy else f"{facts['n_robust']} of them robust"
     return f"{n} subtypes, {robust}; clusters are more stable than in {p}"
-
-
-def say_subtypes(subtypes: "pd.DataFrame", part: str, not_tested: bool = False) -> None:
-    """Size and robustness of each subtype or stratum; each index beside the threshold of its null distribution."""
-    head = (part, "rows", "share", "consensus", "permuted", "agreement", "structureless", "robust")
-    rows = [
-        (r.subtype, r.size_, f"{r.share:.1%}", f"{r.index_:.3f}", f"{r.permutation_threshold:.3f}",
-         f"{r.agreement:.3f}", f"{r.reference_threshold:.3f}",
-         "not tested" if not_tested else "yes" if r.robust else "no")
-        for r in subtypes.rename(columns={"size": "size_", "index": "index_"}).itertuples(index=False)
-    ]  # fmt: skip
-    say_table(head, rows, right=head[:-1])

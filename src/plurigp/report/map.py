@@ -1,13 +1,18 @@
 """The map: one point per patient, not in the order of the table, and what the points may be coloured by."""
 
+import hashlib
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from plurigp.core.types import DataError
+from plurigp.data import to_frame
 from plurigp.report.theme import COLOURS, GREY, VIRIDIS, Figure, colour, colour_bar, rounded, scatter, symbol
 from plurigp.report.words import parts_of, percent, plot_text
 from plurigp.study import StudyResult
+from plurigp.study.fits.store import read_json
+from plurigp.study.run import STARTED
 
 MOST_POINTS = 4000  # more slow a browser down and cover each other
 MOST_LEVELS = 8  # of a category with a colour of its own
@@ -95,3 +100,16 @@ def _choice(
     axis = {"colorscale": colours, "cmin": ends[0], "cmax": ends[1], "showscale": True,
             "colorbar": colour_bar(plot_text(label, 40), **bar)}  # fmt: skip
     return {"label": label, "values": [rounded(values[rows]) for rows in order], "coloraxis": axis}
+
+
+def studied_cells(result: StudyResult, table: Any) -> pd.DataFrame:
+    """The used columns of the study's table; another table is refused."""
+    frame = to_frame(table).reset_index(drop=True)
+    names = [str(name) for name in result.columns["column"]]
+    same = len(frame) == result.facts["n_rows"] and set(names) <= set(map(str, frame.columns))
+    if same and result.folder is not None:
+        text = frame[names].to_csv(index=False)
+        same = hashlib.sha256(text.encode()).hexdigest() == read_json(result.folder / STARTED).get("table")
+    if not same:
+        raise DataError("this is not the table that was studied; pass the same table with every cell unchanged.")
+    return frame[[str(name) for name in result.columns.loc[result.columns["used"].astype(bool), "column"]]]

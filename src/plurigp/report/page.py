@@ -16,9 +16,8 @@ from markupsafe import Markup
 import plurigp
 from plurigp.core.files import whole_file
 from plurigp.report import words
-from plurigp.report.cells import studied_cells
 from plurigp.report.figures import model_figures
-from plurigp.report.map import MOST_POINTS, map_figure
+from plurigp.report.map import MOST_POINTS, map_figure, studied_cells
 from plurigp.report.subtype_figures import subtype_figures
 from plurigp.report.summary import summary_facts
 from plurigp.report.tables import page_tables
@@ -36,10 +35,10 @@ def render_report(result: StudyResult, title: str | None = None, table: Any = No
     cells = None if table is None else studied_cells(result, table)
     figures = {figure.name: figure for figure in report_figures(result, cells)}
     plotly, own, css = plotly_js(), text_of("report.js"), text_of("report.css")
-    facts, word = result.facts, words.parts_of(result.facts)
     return template().render(
         **summary_facts(result),
-        title=words.shown(title or facts["title"] or f"{word.many.capitalize()} in a table of patients", 200),
+        result=result,
+        title=words.shown(title or result.facts["title"] or "A study of patients", 200),
         policy=content_policy((plotly, own), (css, EMPTY_STYLE)),
         css=Markup(css),
         scripts=[Markup(plotly), Markup(own)],
@@ -47,20 +46,10 @@ def render_report(result: StudyResult, title: str | None = None, table: Any = No
         figures=figures,
         json_of=lambda name: Markup(html_json(figures[name].plain())),
         tables=page_tables(result),
-        facts=facts,
-        config=result.config,
         settings={name: words.shown(json.dumps(v, ensure_ascii=False), 300) for name, v in result.config.items()},
-        seeds=result.seeds,
-        versions=result.versions,
         made_by=plurigp.__version__,
-        n_strata=result.clusters.n_strata,
-        word=word,
-        continuum=words.is_continuum(facts),
-        untested=untested(facts),
-        number_is_marked=bool(result.clusterings["chosen"].any()),
-        shown_points=min(MOST_POINTS, facts["n_rows"]),
+        shown_points=min(MOST_POINTS, result.facts["n_rows"]),
         with_rows=cells is not None,
-        survival_test=result.survival_tests.to_dict("records"),
     )
 
 
@@ -108,15 +97,11 @@ def plotly_js() -> str:
 @lru_cache(maxsize=1)
 def template() -> Template:
     """The page's template; every value is escaped, and an unknown name is an error."""
-    made = Environment(
-        loader=PackageLoader("plurigp.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    made = Environment(loader=PackageLoader("plurigp.report"), autoescape=True, undefined=StrictUndefined)
+    made.trim_blocks = made.lstrip_blocks = True
     filters = (words.counted, words.in_words, words.number, words.p_is, words.percent, words.shown)
     made.filters.update({function.__name__: function for function in filters})
+    made.globals.update(parts_of=words.parts_of, is_continuum=words.is_continuum, untested_setting=untested)
     return made.get_template("report.html.j2")
 
 

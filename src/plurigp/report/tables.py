@@ -59,21 +59,6 @@ class PageTable:
 Reader = Callable[[dict[Any, Any]], Cell]  # from a line of a frame to a cell
 
 
-def page_tables(result: StudyResult) -> dict[str, PageTable]:
-    """Every table by name; empty ones are left out."""
-    make = (columns_table, subtypes_table, characteristics_table, missingness_table, predictions_table, risks_table,
-            clusterings_table, selection_table)  # fmt: skip
-    return {table.name: table for table in (function(result) for function in make) if table.rows}
-
-
-def _table(name: str, caption: str, frame: pd.DataFrame, columns: dict[str, Reader]) -> PageTable:
-    """The frame line by line through the columns' readers, cut after MOST_LINES."""
-    lines = frame.head(MOST_LINES).to_dict("records")
-    rows = [[read(line) for read in columns.values()] for line in lines]
-    groups = [int(line["subtype"]) for line in lines] if "subtype" in frame else []
-    return PageTable(name, caption, list(columns), rows, groups, len(frame) - len(rows))
-
-
 def _text(key: str, limit: int = 120, say: Callable[[Any], object] = str) -> Reader:
     def read(line: dict[Any, Any]) -> Cell:
         text = shown(say(line[key]), limit)
@@ -95,17 +80,63 @@ def _yes_or_no(value: object) -> str:
     return "yes" if value else "no"
 
 
-def columns_table(result: StudyResult) -> PageTable:
-    """The kind of every column."""
-    columns = {
-        "Column": _text("column"),
-        "Kind": _text("kind", say=kind_label),
-        "Detail": _text("detail"),
-        "Observed": _number("n_observed"),
-        "Missing": _number("gap_share", percent),
-        "Reason": _text("reason", 200),
-    }
-    return _table("columns", "Every column, its kind and its missing values.", result.columns, columns)
+def _short(value: float) -> str:
+    return number(value, 2)
+
+
+COLUMNS = {
+    "Column": _text("column"),
+    "Kind": _text("kind", say=kind_label),
+    "Detail": _text("detail"),
+    "Observed": _number("n_observed"),
+    "Missing": _number("gap_share", percent),
+    "Reason": _text("reason", 200),
+}
+PREDICTIONS = {
+    "Column": _text("column"),
+    "Kind": _text("kind", say=kind_label),
+    "Held-out cells": _number("cells"),
+    "Gain (nats per cell)": _number("gain", lambda gain: signed(gain, 3)),
+    "Standard error": _number("se", _short),
+}
+CLUSTERINGS = {
+    "Clusters": _number("n_clusters"),
+    "Stability": _number("stability", fixed),
+    "Mean of structureless tables": _number("reference_mean", fixed),
+    "Difference": _number("gain", signed),
+    "Chosen": _text("chosen", say=_yes_or_no),
+}
+SELECTION = {
+    "Dimensions": _number("n_components"),
+    "Score (nats per held-out cell)": _number("score", lambda score: signed(score, 3)),
+    "Loss against the best": _number("gap", _short),
+    "Standard error of the loss": _number("gap_se", _short),
+    "Chosen": _text("chosen", say=_yes_or_no),
+}
+
+
+def page_tables(result: StudyResult) -> dict[str, PageTable]:
+    """Every table by name; empty ones are left out."""
+    predictions = result.predictions.sort_values("gain", ascending=False, kind="stable")
+    made = (
+        _table("columns", "Every column, its kind and its missing values.", result.columns, COLUMNS),
+        subtypes_table(result),
+        characteristics_table(result),
+        missingness_table(result),
+        _table("predictions", "Gain over each column’s marginal distribution.", predictions, PREDICTIONS),
+        risks_table(result),
+        _table("clusterings", "Stability by number of clusters.", result.clusterings, CLUSTERINGS),
+        _table("selection", "Held-out score by number of dimensions.", result.selection, SELECTION),
+    )
+    return {table.name: table for table in made if table.rows}
+
+
+def _table(name: str, caption: str, frame: pd.DataFrame, columns: dict[str, Reader]) -> PageTable:
+    """The frame line by line through the columns' readers, cut after MOST_LINES."""
+    lines = frame.head(MOST_LINES).to_dict("records")
+    rows = [[read(line) for read in columns.values()] for line in lines]
+    groups = [int(line["subtype"]) for line in lines] if "subtype" in frame else []
+    return PageTable(name, caption, list(columns), rows, groups, len(frame) - len(rows))
 
 
 def subtypes_table(result: StudyResult) -> PageTable:
@@ -119,7 +150,7 @@ def subtypes_table(result: StudyResult) -> PageTable:
         "Consensus index": _number("index", fixed),
         "p (permuted labels)": _number("permutation_p", p_value),
         "Agreement of halves": _number("agreement", fixed),
-        "p (structureless tables)": _number("reference_p", p_value),
+        "p (structureless)": _number("reference_p", p_value),
         "Robust": _text("robust", say=lambda robust: NOT_TESTED if not_tested else _yes_or_no(robust)),
     }
     caption = f"The {word.many} and how robust each is."
@@ -149,10 +180,10 @@ def characteristics_table(result: StudyResult) -> PageTable:
         word.one.capitalize(): _number("subtype"),
         "Column": _text("column"),
         "Level": _text("level"),
-        f"In the {word.one}": value(0, "inside"),
-        "Other patients": value(1, "outside"),
+        f"In {word.one}": value(0, "inside"),
+        "Others": value(1, "outside"),
         "Standardised difference": _number("effect", signed),
-        "q (held-back patients)": q,
+        "q (held back)": q,
         "Estimate (95% interval)": lambda line: Cell(_estimate(line), line["measure"]),
     }
     caption = f"What distinguishes each {word.one} from the other patients."
@@ -184,24 +215,11 @@ def missingness_table(result: StudyResult) -> PageTable:
     columns = {
         word.one.capitalize(): _number("subtype"),
         "Column": _text("column"),
-        f"Missing in the {word.one}": _number("inside", percent),
-        "Missing in other patients": _number("outside", percent),
+        f"Missing in {word.one}": _number("inside", percent),
+        "Missing in others": _number("outside", percent),
         "q": _number("q", p_value),
     }
     return _table("missingness", f"Columns missing more or less often in a {word.one}.", table, columns)
-
-
-def predictions_table(result: StudyResult) -> PageTable:
-    """Held-out prediction by column."""
-    table = result.predictions.sort_values("gain", ascending=False, kind="stable")
-    columns = {
-        "Column": _text("column"),
-        "Kind": _text("kind", say=kind_label),
-        "Held-out cells": _number("cells"),
-        "Gain (nats per cell)": _number("gain", lambda gain: signed(gain, 3)),
-        "Standard error": _number("se", lambda se: number(se, 2)),
-    }
-    return _table("predictions", "Gain over each column’s marginal distribution.", table, columns)
 
 
 def risks_table(result: StudyResult) -> PageTable:
@@ -216,27 +234,3 @@ def risks_table(result: StudyResult) -> PageTable:
     columns = {"Patients": who} | {f"Within {horizon(result.facts, time)}": risk(time) for time in times}
     subtypes = result.risks[["subtype"]].drop_duplicates()
     return _table("risks", f"Risk of the outcome by {word.one}, with 95% intervals.", subtypes, columns)
-
-
-def clusterings_table(result: StudyResult) -> PageTable:
-    """Stability by number of clusters."""
-    columns = {
-        "Clusters": _number("n_clusters"),
-        "Stability": _number("stability", fixed),
-        "Mean of structureless tables": _number("reference_mean", fixed),
-        "Difference": _number("gain", signed),
-        "Chosen": _text("chosen", say=_yes_or_no),
-    }
-    return _table("clusterings", "Stability by number of clusters.", result.clusterings, columns)
-
-
-def selection_table(result: StudyResult) -> PageTable:
-    """Held-out score by number of dimensions."""
-    columns = {
-        "Dimensions": _number("n_components"),
-        "Score (nats per held-out cell)": _number("score", lambda score: signed(score, 3)),
-        "Loss against the best": _number("gap", lambda gap: number(gap, 2)),
-        "Standard error of the loss": _number("gap_se", lambda se: number(se, 2)),
-        "Chosen": _text("chosen", say=_yes_or_no),
-    }
-    return _table("selection", "Held-out predictive score by number of dimensions.", result.selection, columns)
