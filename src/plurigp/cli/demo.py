@@ -1,7 +1,7 @@
 """`plurigp demo`: a study of real patients from end to end."""
 
 import time
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -9,11 +9,8 @@ from plurigp.cli.check import say_schema
 from plurigp.cli.files import check_folder
 from plurigp.cli.options import Epochs, FolderOut, References, Refits, given
 from plurigp.cli.report import REPORT, write_page
-from plurigp.cli.study import say_study
-from plurigp.cli.text import say, say_table
-
-if TYPE_CHECKING:
-    import pandas as pd
+from plurigp.cli.study import say_page_table, say_study
+from plurigp.cli.text import say
 
 SEED, HORIZON = 0, 180.0
 OVERRIDES = {  # what a person knows and the numbers alone do not say
@@ -47,6 +44,7 @@ def demo(
 
     from plurigp import Study
     from plurigp.datasets import load_support
+    from plurigp.report.tables import page_tables
     from plurigp.study.run import settled_schema
 
     started = time.perf_counter()
@@ -65,20 +63,7 @@ def demo(
     say_schema(table, study.schema)
     result = study.fit(table)
     result.model.impute(table).to_csv(out / "filled.csv", index=False)
-    say_predictions(result.predictions)
+    say_page_table(page_tables(result)["predictions"])
     say_study(result, out, write_page(result, out / REPORT, out))
     say(f"wrote {out / 'filled.csv'}: the table with its gaps filled")
     say(f"done in {time.perf_counter() - started:.0f} s; open {out / REPORT}")
-
-
-def say_predictions(predictions: "pd.DataFrame") -> None:
-    """Held-out log density by kind, beside that of the columns' marginals."""
-    say("held-out cells, mean log density in nats (higher is better), against each column's marginal distribution:")
-    weighted = predictions[["model", "marginal"]].mul(predictions["cells"], axis=0)
-    sums = weighted.assign(cells=predictions["cells"], kind=predictions["kind"]).groupby("kind").sum()
-    rows = [
-        (kind, f"{s.cells:,.0f}", f"{s.model / s.cells:.3f}", f"{s.marginal / s.cells:.3f}",
-         f"{(s.model - s.marginal) / s.cells:+.3f}")
-        for kind, s in sums.iterrows()
-    ]  # fmt: skip
-    say_table(("kind", "cells", "plurigp", "marginal", "gain"), rows, right=("cells", "plurigp", "marginal", "gain"))

@@ -15,6 +15,7 @@ import typer
 
 from plurigp.cli.interrupt import terminate, was_interrupted
 from plurigp.cli.text import printable
+from plurigp.core.types import DataError
 
 FAILED, INTERNAL = 1, 70
 
@@ -48,8 +49,6 @@ def one_line_errors() -> Iterator[None]:
 @contextmanager
 def about(path: Path) -> Iterator[None]:
     """Put the file's name before an error about its data, unless the message has it."""
-    from plurigp.core.types import DataError
-
     try:
         yield
     except DataError as error:
@@ -60,9 +59,8 @@ def about(path: Path) -> Iterator[None]:
 
 def is_user_error(error: Exception) -> bool:
     """Whether the user can correct it: data, a parameter, a file, memory. Imports nothing to find out."""
-    known = (("plurigp.core.types", "DataError"), ("sklearn.utils._param_validation", "InvalidParameterError"))
-    loaded = [getattr(sys.modules.get(module), name, None) for module, name in known]
-    return isinstance(error, (CommandError, OSError, MemoryError, FloatingPointError, *filter(None, loaded)))
+    invalid = getattr(sys.modules.get("sklearn.utils._param_validation"), "InvalidParameterError", DataError)
+    return isinstance(error, (CommandError, DataError, invalid, OSError, MemoryError, FloatingPointError))
 
 
 def message(error: Exception) -> str:

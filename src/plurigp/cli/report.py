@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from plurigp.cli.errors import about
+from plurigp.cli.errors import CommandError, about
 from plurigp.cli.files import check_file
 from plurigp.cli.options import Force
 from plurigp.cli.text import say
@@ -42,10 +42,15 @@ def report(
       plurigp report run --title "Heart failure, 2015 to 2020" --pdf
     """
     from plurigp.data import read_table
-    from plurigp.report import print_pdf, require_browser
+    from plurigp.report import find_browser, print_pdf
     from plurigp.study import load_study
 
-    browser = require_browser() if pdf else None
+    browser = find_browser() if pdf else None
+    if pdf and browser is None:
+        raise CommandError(
+            "--pdf needs Chromium, Chrome or Edge, and none was found; install one, set PLURIGP_BROWSER to its path, "
+            "or open report.html in any browser and print it to PDF."
+        )
     result = load_study(folder)
     path = folder / REPORT if out is None else out
     check_file(path, force or out is None)

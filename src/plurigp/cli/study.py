@@ -12,6 +12,7 @@ from plurigp.cli.report import REPORT, write_page
 from plurigp.cli.text import say, say_json, say_table
 
 if TYPE_CHECKING:
+    from plurigp.report.tables import PageTable
     from plurigp.study import StudyResult
 
 
@@ -78,22 +79,27 @@ def study(  # long by its options
 
 
 def say_study(result: "StudyResult", out: Path, written: list[str]) -> None:
-    """The findings in a few lines and a table."""
-    from plurigp.report import page_tables
+    """The findings in a few lines and the report's own tables."""
+    from plurigp.report.tables import page_tables
 
     facts = result.facts
     say(f"{facts['n_rows']} rows, {facts['n_columns']} columns, {facts['gap_share']:.0%} of cells are gaps")
     say(f"latent dimensions: {facts['n_components']}")
     say(verdict(facts, result.clusters.n_strata))
     tables = page_tables(result)
-    for name in ("subtypes", "risks") if result.clusters.n_strata > 1 else ("risks",):
-        if name in tables:
-            table = tables[name]
-            rows = [[cell.text for cell in row] for row in table.rows]
-            say_table(table.heads, rows, right=[h for h, n in zip(table.heads, table.numeric(), strict=True) if n])
+    for name in ("subtypes", "risks"):
+        if name in tables and (name != "subtypes" or result.clusters.n_strata > 1):
+            say_page_table(tables[name])
     say(f"wrote {out}: result.json, assignments.csv, latent.csv, tables/ and model/")
     for report in written:
         say(report)
+
+
+def say_page_table(table: "PageTable") -> None:
+    """A table of the report on stdout."""
+    say(table.caption)
+    rows = [[cell.text for cell in row] for row in table.rows]
+    say_table(table.heads, rows, right=[h for h, n in zip(table.heads, table.numeric(), strict=True) if n])
 
 
 def verdict(facts: dict[str, Any], n: int) -> str:

@@ -1,7 +1,6 @@
 """Output on the terminal. Names and levels come from tables, so they are treated as hostile text."""
 
 import json
-import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -25,7 +24,8 @@ def say_progress(line: str) -> None:
 
 def say_json(answer: Mapping[str, Any]) -> None:
     """The answer as one JSON object on stdout; a number that is not finite becomes null."""
-    print(json.dumps(_finite(answer), indent=2, allow_nan=False))
+    finite = json.loads(json.dumps(answer), parse_constant=lambda _: None)
+    print(json.dumps(finite, indent=2, allow_nan=False))
 
 
 def say_table(head: Sequence[str], rows: Iterable[Sequence[object]], right: Sequence[str] = ()) -> None:
@@ -42,13 +42,3 @@ def say_table(head: Sequence[str], rows: Iterable[Sequence[object]], right: Sequ
         table.add_row(*(Text(printable(cell)) for cell in row))
     width = None if sys.stdout.isatty() else 140
     Console(file=sys.stdout, width=width, highlight=False).print(table)
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(key): _finite(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_finite(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value

@@ -48,17 +48,6 @@ def find_browser() -> Path | None:
     return next((Path(path) for path in found if path), None)
 
 
-def require_browser() -> Path:
-    """The installed browser; an error with the remedy if there is none."""
-    path = find_browser()
-    if path is None:
-        raise DataError(
-            f"printing to PDF needs Chromium, Chrome or Edge, and none was found; install one, set {VARIABLE} to its "
-            "path, or open report.html in any browser and print it to PDF."
-        )
-    return path
-
-
 def print_pdf(browser: Path, page: Path, out: Path) -> Path:
     """Print the page to PDF, once every figure is drawn."""
     with whole_file(out) as part:

@@ -1,7 +1,5 @@
 """The figures about the table and the model: gaps, choice of dimensions, predictions, calibration, training."""
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 
@@ -136,29 +134,23 @@ def pooled_calibration(table: pd.DataFrame) -> pd.DataFrame:
 
 def training_figure(result: StudyResult) -> Figure | None:
     """The bound by epoch: the final model in colour, other fits faint."""
-    if result.traces.empty:
+    table = result.traces
+    if table.empty:
         return None
-    fits = [(_group(str(fit)), str(fit), own) for fit, own in result.traces.groupby("fit", sort=True)]
-    fits.sort(key=lambda item: list(FITS).index(item[0]))
-    first = {group: fit for group, fit, _ in reversed(fits)}
-    traces = [_training_trace(group, fit, own, first[group] == fit) for group, fit, own in fits]
-    late = result.traces.loc[result.traces["epoch"] >= WARMUP, "bound"]
+    stage = table["fit"].astype(str).str.extract(f"^({'|'.join(FITS)})", expand=False).fillna("refit")
+    traces = []
+    for name, (label, colour) in FITS.items():
+        final = name == "map"
+        for place, (fit, own) in enumerate(table[stage == name].groupby("fit", sort=True)):
+            kept = own.iloc[:: max(1, len(own) // MOST_POINTS)]
+            hover = f"{plot_text(fit)}, epoch %{{x}}: %{{y:.2f}}"
+            line = {"width": 2.5 if final else 1, "color": colour}
+            traces.append(scatter(kept["epoch"], kept["bound"], hover, "lines", name=label, legendgroup=name,
+                                  showlegend=place == 0, line=line, opacity=1 if final else 0.5))  # fmt: skip
+    late = table.loc[table["epoch"] >= WARMUP, "bound"]
     low, high = (float(late.min()), float(late.max())) if len(late) else (-1.0, 1.0)
     layout = {
         "xaxis": axis("epoch (pass over the patients)"),
         "yaxis": axis("bound per patient (nats)", range=[low - 0.05 * (high - low), high + 0.08 * (high - low)]),
     }
     return Figure("training", "The training objective by epoch; it should level off.", traces, layout)
-
-
-def _group(fit: str) -> str:
-    return next((name for name in FITS if fit.startswith(name)), "refit")
-
-
-def _training_trace(group: str, fit: str, own: pd.DataFrame, in_legend: bool) -> dict[str, Any]:
-    name, colour = FITS[group]
-    kept, final = own.iloc[:: max(1, len(own) // MOST_POINTS)], group == "map"
-    hover = f"{plot_text(fit)}, epoch %{{x}}: %{{y:.2f}}"
-    style = {"width": 2.5 if final else 1, "color": colour}
-    return scatter(kept["epoch"], kept["bound"], hover, "lines", name=name, legendgroup=group, showlegend=in_legend,
-                   line=style, opacity=1 if final else 0.5)  # fmt: skip

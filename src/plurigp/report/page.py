@@ -38,7 +38,7 @@ def render_report(result: StudyResult, title: str | None = None, table: Any = No
     return template().render(
         **summary_facts(result),
         result=result,
-        title=words.shown(title or result.facts["title"] or "A study of patients", 200),
+        title=words.shown(title or result.facts["title"] or "Subtype study", 200),
         policy=content_policy((plotly, own), (css, EMPTY_STYLE)),
         css=Markup(css),
         scripts=[Markup(plotly), Markup(own)],

@@ -64,7 +64,7 @@ def number_figure(result: StudyResult) -> Figure | None:
     if table["reference_mean"].notna().any():
         mean, sd = table["reference_mean"], table["reference_sd"].fillna(0)
         traces = [
-            band(K, mean - sd, mean + sd, "rgba(138,143,152,0.25)"),
+            band(K, mean - sd, mean + sd, f"{GREY}40"),
             scatter(K, mean, "%{x} clusters, structureless: %{y:.2f}", "lines+markers", name="structureless tables",
                     line={"color": GREY, "dash": "dash"}, marker={"symbol": "square", "color": GREY}),
         ]  # fmt: skip
@@ -184,16 +184,19 @@ def characteristics_figure(result: StudyResult) -> Figure | None:
     strength = table["effect"].abs().groupby([table[key] for key in ("column", "level", "kind")], sort=False).max()
     keys = strength.sort_values(ascending=False, kind="stable").index[:MOST_TRAITS].to_list()
     subtypes = result.subtypes["subtype"].to_list()
+    word, alpha = parts_of(result.facts), result.facts["level"]
     cells = {(r["column"], r["level"], r["subtype"]): r for r in table.to_dict("records")}
-    lines = [[cells.get((column, level, k)) for k in subtypes] for column, level, _ in keys]
-    alpha, word = result.facts["level"], parts_of(result.facts)
+    places = [[(column, level, k) for k in subtypes] for column, level, _ in keys]
+    effects = {key: cell["effect"] for key, cell in cells.items()}
+    texts = {key: signed(cell["effect"], 1) + "•" * (cell["tested_q"] <= alpha) for key, cell in cells.items()}
+    hovers = {key: _comparison(cell, word) for key, cell in cells.items()}
     heat = {
         "type": "heatmap", "x": list(range(len(subtypes))), "y": list(range(len(keys))), "xgap": 2, "ygap": 2,
-        "z": [rounded([np.nan if c is None else c["effect"] for c in line], 3) for line in lines],
+        "z": [rounded([effects.get(place, np.nan) for place in line], 3) for line in places],
         "zmin": -1.5, "zmax": 1.5, "colorscale": DIVERGING,
-        "text": [["" if c is None else _mark(c, alpha) for c in line] for line in lines],
+        "text": [[texts.get(place, "") for place in line] for line in places],
         "texttemplate": "%{text}",
-        "customdata": [["" if c is None else _comparison(c, word) for c in line] for line in lines],
+        "customdata": [[hovers.get(place, "") for place in line] for line in places],
         "hovertemplate": "%{customdata}<extra></extra>",
         "colorbar": colour_bar("standardised difference from the other patients", tickvals=[-1.5, -0.8, 0, 0.8, 1.5]),
     }  # fmt: skip
@@ -204,10 +207,6 @@ def characteristics_figure(result: StudyResult) -> Figure | None:
     }
     alt = f"How each {word.one} differs from the other patients, column by column."
     return Figure("characteristics", alt, [heat], layout, 130 + LINE_HEIGHT * len(keys))
-
-
-def _mark(cell: dict[str, Any], alpha: float) -> str:
-    return signed(cell["effect"], 1) + ("•" if cell["tested_q"] <= alpha else "")
 
 
 def _comparison(cell: dict[str, Any], word: Parts) -> str:
@@ -226,7 +225,7 @@ def survival_figure(result: StudyResult) -> Figure | None:
         k = int(str(subtype))
         name = parts_of(result.facts).number(k) if k else "all patients"
         if k:
-            traces.append(band(own["time"], own["low"], own["high"], _faint(colour(k)), legendgroup=name))
+            traces.append(band(own["time"], own["low"], own["high"], f"{colour(k)}21", legendgroup=name))
         style = {"color": colour(k), "dash": dash(k), "width": 2.4 if k else 1.2}
         hover = f"{name}: %{{y:.0%}} at %{{x}}"
         traces.append(scatter(own["time"], own["survival"], hover, "lines", name=name, legendgroup=name, line=style))
@@ -237,8 +236,3 @@ def survival_figure(result: StudyResult) -> Figure | None:
         ),
     }
     return Figure("survival", "Share of patients without the outcome over time.", traces, layout, 440)
-
-
-def _faint(hex_colour: str) -> str:
-    red, green, blue = bytes.fromhex(hex_colour[1:])
-    return f"rgba({red},{green},{blue},0.13)"

@@ -7,21 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from plurigp.report.words import (
-    NOT_FOLLOWED,
-    NOT_TESTED,
-    compared_values,
-    counted,
-    direction,
-    is_continuum,
-    listed,
-    number,
-    p_is,
-    parts_of,
-    percent,
-    shown,
-    trait,
-)
+from plurigp.report import words
 from plurigp.study import StudyResult
 from plurigp.study.findings.robustness import untested
 
@@ -69,8 +55,9 @@ def outcome_sentence(result: StudyResult) -> str:
     tests = result.survival_tests
     if result.survival.empty or tests.empty:
         return ""
-    p, event, word = float(tests["p"].iloc[0]), shown(result.facts["event_column"], 60), parts_of(result.facts)
-    found, test = ("differs" if p < SIGNIFICANT else "does not clearly differ"), f"log-rank {p_is(p)}"
+    p, word = float(tests["p"].iloc[0]), words.parts_of(result.facts)
+    event = words.shown(result.facts["event_column"], 60)
+    found, test = ("differs" if p < SIGNIFICANT else "does not clearly differ"), f"log-rank {words.p_is(p)}"
     if math.isnan(p):
         found, test = "was not compared", "not tested: it is known in one of them only, or never happened"
     start = f"The outcome “{event}”, which was not used in the fit, {found} between the {word.many} ({test})"
@@ -83,7 +70,7 @@ def outcome_sentence(result: StudyResult) -> str:
 
 def horizon(facts: dict[str, Any], time: float) -> str:
     """A time with the name of the column it is counted in."""
-    return f"{number(time, 6)} ({shown(facts['time_column'], 60)})"
+    return f"{words.number(time, 6)} ({words.shown(facts['time_column'], 60)})"
 
 
 def _first_risks(result: StudyResult) -> pd.DataFrame:
@@ -94,14 +81,14 @@ def _first_risks(result: StudyResult) -> pd.DataFrame:
 
 def _risk(line: dict[Any, Any]) -> str:
     if not math.isfinite(line["risk"]):
-        return NOT_FOLLOWED
-    return f"{percent(line['risk'])} (95% interval {percent(line['low'])} to {percent(line['high'])})"
+        return words.NOT_FOLLOWED
+    return f"{words.percent(line['risk'])} (95% interval {words.percent(line['low'])} to {words.percent(line['high'])})"
 
 
 def portraits(result: StudyResult) -> list[Portrait]:
     """One per subtype or stratum, largest first."""
-    facts, word = result.facts, parts_of(result.facts)
-    event = shown(facts["event_column"], 60)
+    facts, word = result.facts, words.parts_of(result.facts)
+    event = words.shown(facts["event_column"], 60)
     outcomes = {
         line["subtype"]: f"{event} within {horizon(facts, line['time'])}: {_risk(line)}"
         for line in _first_risks(result).to_dict("records")
@@ -110,10 +97,10 @@ def portraits(result: StudyResult) -> list[Portrait]:
         Portrait(
             subtype=int(line["subtype"]),
             name=word.number(line["subtype"]),
-            size=f"{counted(int(line['size']), 'patient')} ({percent(line['share'])})",
-            robust=bool(line["robust"]) and not untested(facts) and not is_continuum(facts),
+            size=f"{words.counted(int(line['size']), 'patient')} ({words.percent(line['share'])})",
+            robust=bool(line["robust"]) and not untested(facts) and not words.is_continuum(facts),
             badge=badge(facts, line["robust"]),
-            certainty=f"mean certainty of assignment {percent(line['certainty'])}",
+            certainty=f"mean certainty of assignment {words.percent(line['certainty'])}",
             sentence=distinction(result, int(line["subtype"])),
             outcome=outcomes.get(line["subtype"], ""),
         )
@@ -124,8 +111,8 @@ def portraits(result: StudyResult) -> list[Portrait]:
 def badge(facts: dict[str, Any], robust: bool) -> str:
     """The verdict on one subtype or stratum, in a word or two."""
     if untested(facts):
-        return NOT_TESTED
-    if is_continuum(facts):
+        return words.NOT_TESTED
+    if words.is_continuum(facts):
         return "part of a continuum"
     return "✓ robust" if robust else "? tentative"
 
@@ -139,7 +126,8 @@ def distinction(result: StudyResult, subtype: int) -> str:
         return "No difference from the other patients is confirmed among the held-back patients."
     one_each = held.groupby("column", sort=False, group_keys=False)[list(held.columns)].apply(_clearest)
     best = one_each.reindex(one_each["effect"].abs().sort_values(ascending=False, kind="stable").index)
-    return f"Compared with the others: {listed([_trait(line) for line in best.head(MOST_TRAITS).to_dict('records')])}."
+    traits = [_trait(line) for line in best.head(MOST_TRAITS).to_dict("records")]
+    return f"Compared with the others: {words.listed(traits)}."
 
 
 def _clearest(lines: pd.DataFrame) -> pd.DataFrame:
@@ -161,6 +149,6 @@ def confirmed(characteristics: pd.DataFrame) -> pd.DataFrame:
 
 
 def _trait(line: dict[Any, Any]) -> str:
-    word = direction(line["effect"] > 0, line["measure"])
-    inside, outside = compared_values(line["inside"], line["outside"], line["measure"])
-    return f"{word} {trait(line['column'], line['level'], line['kind'])} ({inside} against {outside})"
+    word = words.direction(line["effect"] > 0, line["measure"])
+    inside, outside = words.compared_values(line["inside"], line["outside"], line["measure"])
+    return f"{word} {words.trait(line['column'], line['level'], line['kind'])} ({inside} against {outside})"

@@ -8,24 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from plurigp.report import words
 from plurigp.report.summary import confirmed, horizon
-from plurigp.report.words import (
-    NOT_TESTED,
-    UNKNOWN,
-    Number,
-    compared_values,
-    fixed,
-    is_continuum,
-    is_share,
-    kind_label,
-    number,
-    p_value,
-    parts_of,
-    percent,
-    risk_text,
-    shown,
-    signed,
-)
 from plurigp.study import StudyResult
 from plurigp.study.findings.robustness import untested
 
@@ -61,7 +45,7 @@ Reader = Callable[[dict[Any, Any]], Cell]  # from a line of a frame to a cell
 
 def _text(key: str, limit: int = 120, say: Callable[[Any], object] = str) -> Reader:
     def read(line: dict[Any, Any]) -> Cell:
-        text = shown(say(line[key]), limit)
+        text = words.shown(say(line[key]), limit)
         return Cell(text, text.casefold())
 
     return read
@@ -71,7 +55,7 @@ def _number(key: str, say: Callable[[Any], str] = "{:,.0f}".format) -> Reader:
     return lambda line: _numeric(line[key], say(line[key]))
 
 
-def _numeric(value: Number, text: str) -> Cell:
+def _numeric(value: words.Number, text: str) -> Cell:
     """A number; an unknown one sorts below all others."""
     return Cell(text, float(value) if value is not None and math.isfinite(value) else -1e300)
 
@@ -81,34 +65,34 @@ def _yes_or_no(value: object) -> str:
 
 
 def _short(value: float) -> str:
-    return number(value, 2)
+    return words.number(value, 2)
 
 
 COLUMNS = {
     "Column": _text("column"),
-    "Kind": _text("kind", say=kind_label),
+    "Kind": _text("kind", say=words.kind_label),
     "Detail": _text("detail"),
     "Observed": _number("n_observed"),
-    "Missing": _number("gap_share", percent),
+    "Missing": _number("gap_share", words.percent),
     "Reason": _text("reason", 200),
 }
 PREDICTIONS = {
     "Column": _text("column"),
-    "Kind": _text("kind", say=kind_label),
+    "Kind": _text("kind", say=words.kind_label),
     "Held-out cells": _number("cells"),
-    "Gain (nats per cell)": _number("gain", lambda gain: signed(gain, 3)),
+    "Gain (nats per cell)": _number("gain", lambda gain: words.signed(gain, 3)),
     "Standard error": _number("se", _short),
 }
 CLUSTERINGS = {
     "Clusters": _number("n_clusters"),
-    "Stability": _number("stability", fixed),
-    "Mean of structureless tables": _number("reference_mean", fixed),
-    "Difference": _number("gain", signed),
+    "Stability": _number("stability", words.fixed),
+    "Mean of structureless tables": _number("reference_mean", words.fixed),
+    "Difference": _number("gain", words.signed),
     "Chosen": _text("chosen", say=_yes_or_no),
 }
 SELECTION = {
     "Dimensions": _number("n_components"),
-    "Score (nats per held-out cell)": _number("score", lambda score: signed(score, 3)),
+    "Score (nats per held-out cell)": _number("score", lambda score: words.signed(score, 3)),
     "Loss against the best": _number("gap", _short),
     "Standard error of the loss": _number("gap_se", _short),
     "Chosen": _text("chosen", say=_yes_or_no),
@@ -141,22 +125,22 @@ def _table(name: str, caption: str, frame: pd.DataFrame, columns: dict[str, Read
 
 def subtypes_table(result: StudyResult) -> PageTable:
     """Size and robustness."""
-    word, not_tested = parts_of(result.facts), bool(untested(result.facts))
+    word, not_tested = words.parts_of(result.facts), bool(untested(result.facts))
     columns = {
         word.one.capitalize(): _number("subtype"),
         "Patients": _number("size"),
-        "Share": _number("share", percent),
-        "Certainty": _number("certainty", percent),
-        "Consensus index": _number("index", fixed),
-        "p (permuted labels)": _number("permutation_p", p_value),
-        "Agreement of halves": _number("agreement", fixed),
-        "p (structureless)": _number("reference_p", p_value),
-        "Robust": _text("robust", say=lambda robust: NOT_TESTED if not_tested else _yes_or_no(robust)),
+        "Share": _number("share", words.percent),
+        "Certainty": _number("certainty", words.percent),
+        "Consensus index": _number("index", words.fixed),
+        "p (permuted labels)": _number("permutation_p", words.p_value),
+        "Agreement of halves": _number("agreement", words.fixed),
+        "p (structureless)": _number("reference_p", words.p_value),
+        "Robust": _text("robust", say=lambda robust: words.NOT_TESTED if not_tested else _yes_or_no(robust)),
     }
     caption = f"The {word.many} and how robust each is."
     if not_tested:
         caption = "The subtypes; their robustness was not tested."
-    if is_continuum(result.facts):
+    if words.is_continuum(result.facts):
         caption = "The strata and how reproducible each is; none is a robust subtype."
     return _table("subtypes", caption, result.subtypes, columns)
 
@@ -165,16 +149,16 @@ def characteristics_table(result: StudyResult) -> PageTable:
     """Every subtype against the rest, largest differences first, with the test on held-back patients."""
     table = confirmed(result.characteristics)
     table = table.reindex(table["effect"].abs().sort_values(ascending=False, kind="stable").index)
-    word = parts_of(result.facts)
+    word = words.parts_of(result.facts)
 
     def value(place: int, key: str) -> Reader:
         return lambda line: _numeric(
-            line[key], compared_values(line["inside"], line["outside"], line["measure"])[place]
+            line[key], words.compared_values(line["inside"], line["outside"], line["measure"])[place]
         )
 
     def q(line: dict[Any, Any]) -> Cell:
         q = line["tested_q"]
-        return Cell(p_value(q), q) if math.isfinite(q) else Cell("not confirmed", 2.0)  # sorts after every q
+        return Cell(words.p_value(q), q) if math.isfinite(q) else Cell("not confirmed", 2.0)  # sorts after every q
 
     columns = {
         word.one.capitalize(): _number("subtype"),
@@ -182,7 +166,7 @@ def characteristics_table(result: StudyResult) -> PageTable:
         "Level": _text("level"),
         f"In {word.one}": value(0, "inside"),
         "Others": value(1, "outside"),
-        "Standardised difference": _number("effect", signed),
+        "Standardised difference": _number("effect", words.signed),
         "q (held back)": q,
         "Estimate (95% interval)": lambda line: Cell(_estimate(line), line["measure"]),
     }
@@ -198,7 +182,7 @@ def _estimate(line: dict[Any, Any]) -> str:
         name = line["measure"].removeprefix("log ")
         with np.errstate(over="ignore"):
             parts = [float(np.exp(v)) for v in parts]
-    middle, low, high = (number(v, 2 if is_share(line["measure"]) else 3) for v in parts)
+    middle, low, high = (words.number(v, 2 if words.is_share(line["measure"]) else 3) for v in parts)
     no_lower, no_upper = line["low"] == -math.inf, line["high"] == math.inf
     if no_lower and no_upper:
         return f"{name} {middle} (no limits)"
@@ -209,26 +193,27 @@ def _estimate(line: dict[Any, Any]) -> str:
 
 def missingness_table(result: StudyResult) -> PageTable:
     """Columns whose share of missing values differs by subtype."""
-    table, word = result.missingness, parts_of(result.facts)
+    table, word = result.missingness, words.parts_of(result.facts)
     if len(table):
         table = table[table["q"] <= 0.05].sort_values("q", kind="stable")
     columns = {
         word.one.capitalize(): _number("subtype"),
         "Column": _text("column"),
-        f"Missing in {word.one}": _number("inside", percent),
-        "Missing in others": _number("outside", percent),
-        "q": _number("q", p_value),
+        f"Missing in {word.one}": _number("inside", words.percent),
+        "Missing in others": _number("outside", words.percent),
+        "q": _number("q", words.p_value),
     }
     return _table("missingness", f"Columns missing more or less often in a {word.one}.", table, columns)
 
 
 def risks_table(result: StudyResult) -> PageTable:
     """Risk by subtype, a column per horizon."""
-    times, word = sorted(set(result.risks["time"])), parts_of(result.facts)
-    cells = {(r["subtype"], r["time"]): _numeric(r["risk"], risk_text(r)) for r in result.risks.to_dict("records")}
+    times, word = sorted(set(result.risks["time"])), words.parts_of(result.facts)
+    lines = result.risks.to_dict("records")
+    cells = {(line["subtype"], line["time"]): _numeric(line["risk"], words.risk_text(line)) for line in lines}
 
     def risk(time: float) -> Reader:
-        return lambda line: cells.get((line["subtype"], time), _numeric(None, UNKNOWN))
+        return lambda line: cells.get((line["subtype"], time), _numeric(None, words.UNKNOWN))
 
     who = _text("subtype", say=lambda k: word.number(k) if k else "all patients")
     columns = {"Patients": who} | {f"Within {horizon(result.facts, time)}": risk(time) for time in times}
