@@ -51,21 +51,16 @@ def check(
     with about(table):
         coder = Coder.fit(frame, infer_schema(frame, schema))
         coder.table(frame)
-        found = coder.schema
         if write is not None:
             with whole_file(write) as part:
-                part.write_text(found.to_toml(), encoding="utf-8")
-        compared = {}
-        if compare:
-            from plurigp.estimator.compare import compare_kinds
-
-            compared = {name: asdict(result) for name, result in compare_kinds(frame, found).items()}
+                part.write_text(coder.schema.to_toml(), encoding="utf-8")
+        facts = schema_facts(table, frame, coder.schema, compare)
     if json:
-        say_json(schema_facts(table, frame, found) | ({"compared": compared} if compare else {}))
+        say_json(facts)
         return
-    say_schema(frame, found)
+    say_schema(frame, coder.schema)
     if compare:
-        say_comparison(compared)
+        say_comparison(facts["compared"])
     if write is not None:
         say(f"wrote {write}: edit it and pass it with --schema {write}")
 
@@ -97,8 +92,13 @@ def _short(name: str) -> str:
     return name if len(name) <= NAME_WIDTH else name[: NAME_WIDTH - 1] + "…"
 
 
-def schema_facts(path: Path, frame: "pd.DataFrame", schema: "Schema") -> dict[str, Any]:
-    """The schema's own fields and the share of gaps, for JSON."""
+def schema_facts(path: Path, frame: "pd.DataFrame", schema: "Schema", compare: bool) -> dict[str, Any]:
+    """The schema's own fields, the share of gaps and the comparison of kinds where asked for, for JSON."""
     gaps = frame.isna().mean()
     columns = [entry | {"gaps": float(gaps[entry["name"]])} for entry in schema.to_dict()["columns"]]
-    return {"table": str(path), "rows": len(frame), "columns": columns}
+    facts: dict[str, Any] = {"table": str(path), "rows": len(frame), "columns": columns}
+    if compare:
+        from plurigp.estimator.compare import compare_kinds
+
+        facts["compared"] = {name: asdict(found) for name, found in compare_kinds(frame, schema).items()}
+    return facts

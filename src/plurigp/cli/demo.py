@@ -52,8 +52,7 @@ def demo(
     table = pd.concat([support.table, support.outcomes[[TIME, EVENT]]], axis=1)
     table = table.sample(min(rows, len(table)), random_state=SEED, ignore_index=True)
     missing = table[list(support.schema.names)].isna().to_numpy().mean()
-    sampled = f"{len(table):,} of {len(support.table):,}"
-    say(f"SUPPORT: {sampled} seriously ill hospital patients, {missing:.0%} of cells missing")
+    say(f"{len(table):,} of {len(support.table):,} seriously ill hospital patients (SUPPORT), {missing:.0%} gaps")
     study = Study(
         out=out, verbose=True, title="Seriously ill hospital patients (SUPPORT)", n_components=(6,), n_restarts=1,
         max_subtypes=6, time=TIME, event=EVENT, horizons=(HORIZON,), random_state=SEED,

@@ -107,8 +107,8 @@ def fit_summary(model: "PluriGP", out: Path, n_rows: int, seconds: float) -> dic
 
 def say_fit(answer: dict[str, Any]) -> None:
     """The same for a person."""
-    rows, used, epochs = answer["rows"], len(answer["used"]), answer["epochs"]
-    say(f"trained on {rows} rows and {used} columns: {epochs} epochs in {answer['seconds']:.1f} s")
+    used, took = len(answer["used"]), f"{answer['epochs']} epochs in {answer['seconds']:.1f} s"
+    say(f"trained on {answer['rows']} rows and {used} columns: {took}")
     if answer["aside"]:
         say(f"set aside: {', '.join(answer['aside'])}")
     say(f"bound (ELBO): {answer['bound_per_row']:.4f} nats per row")

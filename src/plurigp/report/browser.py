@@ -17,8 +17,8 @@ from plurigp.core.types import DataError
 from plurigp.report.page import html_json, plotly_js
 from plurigp.report.theme import Figure
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "microsoft-edge", "msedge")
-APPS = (
+BROWSERS = (
+    *("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "microsoft-edge", "msedge"),
     "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
     "/Applications/Chromium.app/Contents/MacOS/Chromium",
     "/Applications/Microsoft Edge.app/Contents/MacOS/Microsoft Edge",
@@ -44,7 +44,7 @@ DRAW = """
 def find_browser() -> Path | None:
     """An installed browser of the Chromium family, or the one that PLURIGP_BROWSER names; None if there is none."""
     given = os.environ.get(VARIABLE)
-    found = [shutil.which(given)] if given else [shutil.which(name) for name in (*NAMES, *APPS)]
+    found = [shutil.which(given)] if given else [shutil.which(name) for name in BROWSERS]
     return next((Path(path) for path in found if path), None)
 
 

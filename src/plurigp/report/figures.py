@@ -31,9 +31,7 @@ def gaps_figure(result: StudyResult) -> Figure | None:
     used = used[used["gap_share"] > 0].sort_values("gap_share", ascending=False, kind="stable").head(MOST_COLUMNS)
     if used.empty:
         return None
-    lines = [
-        f"<b>{plot_text(c)}</b><br>{percent(g)} missing" for c, g in zip(used["column"], used["gap_share"], strict=True)
-    ]
+    lines = [f"<b>{plot_text(r['column'])}</b><br>{percent(r['gap_share'])} missing" for r in used.to_dict("records")]
     bar = bars(used["gap_share"], lines, marker={"color": COLOURS[0]}, textposition="none")
     share = axis("share of patients without a value", tickformat=".0%", rangemode="tozero")
     layout = named_rows([plot_text(name, 34) for name in used["column"]], share, bargap=0.35)

@@ -15,7 +15,6 @@ Number = float | int | None  # None is how JSON keeps a number that is not known
 NOT_USED, NOT_TESTED, NOT_FOLLOWED = "not used", "not tested", "follow-up too short"
 UNKNOWN = "–"
 OUT_OF_RANGE = "outside the measured range"  # a mean beyond the limits of a group with few values
-LONGEST = 120
 FEW = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
 
@@ -48,7 +47,7 @@ def parts_of(facts: Mapping[str, Any]) -> Parts:
     return STRATA if is_continuum(facts) else SUBTYPES
 
 
-def shown(text: object, limit: int = LONGEST) -> str:
+def shown(text: object, limit: int = 120) -> str:
     """The text in one line: control characters, line breaks and direction marks as escapes, cut where too long."""
     line = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(text))
     return line if len(line) <= limit else f"{line[: limit - 1]}…"
