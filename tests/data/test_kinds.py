@@ -13,7 +13,7 @@ from plurigp.data import KINDS, Coder, Column, Schema
 from plurigp.data.kinds import EffectMeasure
 from plurigp.estimator.compare import candidates
 from plurigp.likelihoods import registry
-from plurigp.report.words import kind, trait
+from plurigp.report.words import kind_label, trait
 from plurigp.study.findings.characterise import CONTRASTS, association_frame, characteristic_frame, read_values
 
 SOURCE = Path(plurigp.__file__).parent
@@ -38,7 +38,7 @@ def test_every_fact_is_there(every_kind):
     assert facts.about.strip()
     assert facts.label.strip()
     assert "_" not in facts.label
-    assert kind(every_kind) == facts.label
+    assert kind_label(every_kind) == facts.label
     assert facts.effect_measure in CONTRASTS
     assert set(facts.rivals) | set(facts.safer) <= set(BUILT_IN)
     assert not facts.rivals or every_kind == "from_outside" or every_kind in facts.rivals

@@ -172,6 +172,13 @@ def hostile_result(hostile) -> StudyResult:
 
 
 @pytest.fixture(scope="session")
+def forged_result(result) -> StudyResult:
+    """A result whose column names look like what the browser returns for a figure."""
+    url = "data:image/svg+xml,%3Cevil data:image/png;base64,AAAA"
+    return renamed(result, [url, "</html>", "picture:evil:svg:<svg>", "../../evil"] * 3)
+
+
+@pytest.fixture(scope="session")
 def hostile_graded(hostile_result) -> StudyResult:
     """A continuum with those names."""
     return continuum(hostile_result)
