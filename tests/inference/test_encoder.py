@@ -24,10 +24,10 @@ E, D, Q, B = 5, 4, 2, 7  # the last column has two features
 
 def make_encoder(sees_gaps: bool, seed: int = 0) -> Encoder:
     rng = np.random.default_rng(seed)
-    watched = tuple(range(D)) if sees_gaps else ()
-    n_in = E + len(watched)
+    indicator_columns = tuple(range(D)) if sees_gaps else ()
+    n_in = E + len(indicator_columns)
     encoder = Encoder(
-        watched,
+        indicator_columns,
         jnp.asarray(rng.normal(size=E), jnp.float32),
         jnp.asarray(rng.uniform(0.5, 2, E), jnp.float32),
         jnp.asarray(rng.normal(size=(E, Q)), jnp.float32),
@@ -127,10 +127,10 @@ def test_one_wild_value_does_not_throw_a_row_out(kind, rng):
     encoder = KINDS[kind]()
     features, _, _ = make_rows(rng)
     everything = np.ones((E, B), bool), np.ones((D, B), bool)
-    calm = encoder(features, *everything)
+    usual = encoder(features, *everything)
     features[0, 0] = 1e6
     wild = encoder(features, *everything)
-    assert np.abs(wild.mean - calm.mean).max() < 50
+    assert np.abs(wild.mean - usual.mean).max() < 50
 
 
 def test_shift_and_scale_are_not_learned(rng):

@@ -1,4 +1,4 @@
-"""Draws of x weighed by a row's own cells: what every answer of the decoder is averaged over."""
+"""Importance-weighted draws of x given a row's observed cells: what every answer of the decoder is averaged over."""
 
 import warnings
 from collections.abc import Callable
@@ -10,20 +10,15 @@ import numpy as np
 from jaxtyping import Float
 
 from plurigp.answers.latent import latent_chunk
-from plurigp.answers.predictor import (
-    Predictor,
-    over_chunks,
-    standard_draws,
-)
+from plurigp.answers.predictor import Predictor, moments_at, over_chunks, standard_draws
 from plurigp.core.arrays import Array
 from plurigp.data import Table
 from plurigp.inference.encoder import LatentNormal
-from plurigp.inference.gp.sparse import moments, project
 from plurigp.likelihoods import evaluate
 
 N_PROPOSALS = 64  # draws of x among which a row's own are chosen
 FEWEST_DRAWS, FEW_SHARE = 2, 0.1  # effective draws below which a row is misplaced; share of such rows to warn from
-PRIOR_DRAWS = 4  # of the draws of x behind a density, so many come from the prior
+PRIOR_DRAWS = 4  # of a row's draws of x, so many come from the prior
 
 
 class Proposals(NamedTuple):
@@ -47,7 +42,7 @@ def propose(qx: LatentNormal, noise: Float[Array, "S Q"]) -> Proposals:
 
 def log_probs_at(p: Predictor, values: Array, seen: Array, x: Array) -> tuple[Float[Array, "B D"], tuple[Array, Array]]:
     """log p(y_d|x) of the cells in `seen`, zero elsewhere; and the moments of f behind them."""
-    f = moments(p.model.gp, p.q, project(p.model.gp, x))
+    f = moments_at(p, x)
     return evaluate.predictive_log_probs(p.layout, p.model.thetas, values.T, seen.T, *f, p.rules).T, f
 
 
@@ -57,12 +52,12 @@ def log_weights(log_ratio: Float[Array, "S B"], rows: Float[Array, "S B"]) -> Fl
 
 
 def effective_size(log_weights: Float[Array, "S B"]) -> Float[Array, " B"]:
-    """Kish's effective sample size, 1 / Σ_s w_s²: how many of a row's S draws of x carry its answer."""
+    """Kish's effective sample size of a row's draws of x, 1 / Σ_s w_s²."""
     return jnp.exp(-jax.nn.logsumexp(2 * log_weights, axis=0))
 
 
 def warn_of_few_draws(sizes: Float[np.ndarray, " N"]) -> None:
-    """Say so where a good part of the rows is answered by hardly more than one draw of x."""
+    """Warn if many rows rest on hardly more than one draw of x."""
     few = int((sizes < FEWEST_DRAWS).sum())
     if few > FEW_SHARE * len(sizes):
         warnings.warn(
@@ -77,14 +72,12 @@ def ask(predictor: Predictor, table: Table, answer: Callable[..., Any], n_draws:
     """answer(predictor, values, seen, q(x), noise) for every row."""
     noise = standard_draws(n_draws, predictor.n_components)
     return over_chunks(
-        predictor,
-        table,
-        lambda values, seen: answer(predictor, values, seen, latent_chunk(predictor, values, seen), noise),
+        predictor, table, lambda p, chunk: answer(p, chunk.values, chunk.seen, latent_chunk(p, chunk), noise)
     )
 
 
 def ask_weighted(predictor: Predictor, table: Table, answer: Callable[..., Any], n_draws: int) -> Any:
-    """The same for an answer that comes with the effective number of draws behind it."""
+    """The same for an answer that comes with its effective number of draws."""
     found, sizes = ask(predictor, table, answer, n_draws)
     warn_of_few_draws(sizes)
     return found

@@ -67,7 +67,7 @@ def test_hidden_cells_leave_no_trace_in_what_is_shown(mixed_frame, rng):
     assert (other.values != complete.values).any()
     np.testing.assert_array_equal(shown.values, again.values)
     np.testing.assert_array_equal(shown.seen, again.seen)
-    for before, after in zip(positions(model._ready(), shown), positions(model._ready(), again), strict=True):
+    for before, after in zip(positions(model.predictor_, shown), positions(model.predictor_, again), strict=True):
         np.testing.assert_array_equal(before, after)
 
 

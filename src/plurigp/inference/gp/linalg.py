@@ -91,14 +91,14 @@ def _whitened_backward(dtype: Any, kept: _Kept, slopes: Projection) -> tuple[Any
 whitened.defvjp(_whitened_forward, _whitened_backward)
 
 
-class Root(NamedTuple):
+class InverseRoot(NamedTuple):
     """R with Λ⁻¹ = Rᵀ R, and log det Λ."""
 
     R: Float[Array, "P M M"]
     logdet: Float[Array, " P"]
 
 
-def inverse_root(Lam: Float[Array, "P M M"]) -> Root:
+def inverse_root(Lam: Float[Array, "P M M"]) -> InverseRoot:
     """R = L⁻¹ with L Lᵀ = Λ, for every function.
 
     Only the factorisation needs float64, since it meets Λ's whole condition number; R meets its square root.
@@ -118,7 +118,7 @@ def inverse_root(Lam: Float[Array, "P M M"]) -> Root:
         R = jax.lax.linalg.triangular_solve(L.astype(Lam.dtype), eye.astype(Lam.dtype), left_side=True, lower=True)
         return R, 2 * jnp.log(jnp.diagonal(L)).sum()
 
-    return Root(*jax.lax.map(one, Lam))
+    return InverseRoot(*jax.lax.map(one, Lam))
 
 
 def solve_upper(U: Float[Array, "B Q Q"], b: Float[Array, "S B Q"]) -> Float[Array, "S B Q"]:

@@ -8,7 +8,7 @@ import pandas as pd
 
 from plurigp.answers.baseline import Marginals
 from plurigp.answers.fill import levels_of_columns
-from plurigp.answers.heldout import by, cell_scores
+from plurigp.answers.heldout import cell_scores, scores_by
 from plurigp.data import Table
 from plurigp.data.kinds import kind_of
 from plurigp.estimator import PluriGP, load
@@ -27,9 +27,9 @@ def assess(
     model = load(folder)
     shown, complete = held_out(frame, model.coder_, rows, config)
     marginals = Marginals.fit(model.coder_.table(frame.iloc[rows]))  # the rows that the map was learned from
-    scores = cell_scores(model, marginals, shown, complete)
+    scores = cell_scores(model.predictor_, model.coder_, marginals, shown, complete)
     kinds = {column.name: column.kind for column in model.schema_.used}
-    table = by(scores, "column").reset_index()
+    table = scores_by(scores, "column").reset_index()
     table.insert(1, "kind", [kinds[name] for name in table["column"]])
     return table, calibration(model, shown, complete)
 
@@ -54,7 +54,7 @@ def _level_probabilities(model: PluriGP, shown: Table, complete: Table) -> Itera
     places = [d for d, column in enumerate(complete.schema) if kind_of(column).has_levels]
     actual = complete.values[:, first_slots(complete.schema)]
     hidden = complete.seen & ~shown.seen
-    shares = levels_of_columns(model._ready(), shown, places) if places else []
+    shares = levels_of_columns(model.predictor_, shown, places) if places else []
     for d, share in zip(places, shares, strict=True):
         column, cells = complete.schema.columns[d], hidden[:, d]
         if cells.any():

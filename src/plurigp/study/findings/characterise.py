@@ -193,7 +193,7 @@ def split_groups(model: PluriGP, frame: pd.DataFrame, mixture: Mixture) -> Group
     column d every row is placed by its other columns.
     """
 
-    table, predictor = model.coder_.table(frame), model._ready()
+    table, predictor = model.coder_.table(frame), model.predictor_
     names = [column.name for column in table.schema]
 
     @cache  # every subtype asks again

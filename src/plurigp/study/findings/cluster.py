@@ -10,7 +10,7 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
 
-from plurigp.core.threads import one_thread
+from plurigp.core.threads import single_blas_thread
 from plurigp.study.findings.mixture import Mixture, memberships
 
 RIDGE = 1e-3  # added to the variances, in units of the prior's: no cluster is a point
@@ -50,7 +50,7 @@ def fixed_mixture(
 
 def _quietly(mixture: GaussianMixture | BayesianGaussianMixture, x: np.ndarray) -> Mixture:
     """Fit on one thread, so that sums have one order; a run that needs more iterations is good enough."""
-    with one_thread(), warnings.catch_warnings():
+    with single_blas_thread(), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         mixture.fit(np.asarray(x, float))
     C = len(mixture.weights_)

@@ -68,7 +68,7 @@ def structureless_table(model: PluriGP, frame: pd.DataFrame, seed: int) -> pd.Da
     Cells known up to a limit are drawn without it and censored anew, by limits that do not depend on the row.
     """
     table = model.coder_.table(frame)
-    coded = draw_table(model._ready(), table, seed)
+    coded = draw_table(model.predictor_, table, seed)
     drawn = model.coder_.frame(coded, frame.index)
     cells = {c.name: drawn[c.name].mask(~table.seen[:, d]) for d, c in enumerate(table.schema.columns)}
     rng = np.random.default_rng((seed, 1))

@@ -142,7 +142,7 @@ def _hidden_scores(model: PluriGP, frame: pd.DataFrame, rows: np.ndarray, config
     """Sum of the log densities of a test row's hidden cells and their number; nothing of the cells themselves."""
     shown, complete = held_out(frame, model.coder_, rows, config)
     hidden = complete.seen & ~shown.seen
-    cells = np.where(hidden, cell_log_density(model._ready(), shown, complete) - model.coder_.log_units, 0.0)
+    cells = np.where(hidden, cell_log_density(model.predictor_, shown, complete) - model.coder_.log_units, 0.0)
     return {"row_score": cells.sum(1), "row_cells": hidden.sum(1).astype(float)}
 
 
