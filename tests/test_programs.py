@@ -8,7 +8,7 @@ import pytest
 
 from plurigp import PluriGP
 from plurigp.datasets import simulate
-from plurigp.inference.compiling import BackgroundCompilation, jax_runtime
+from plurigp.inference.compiling import compile_in_background, jax_runtime
 from plurigp.inference.gp.linalg import inverse_root
 
 CALL = re.compile(r"custom_call @(lapack_\w+)\(.*?\) *(?:\{.*?\})? *: \((.*?)\) ->")
@@ -89,9 +89,9 @@ def test_a_compilation_executes_nothing_and_serves_the_call(monkeypatch):
     """Shapes are enough, and the call that follows finds the program."""
     jitted = jax.jit(lambda Lam: inverse_root(Lam))
     with jax_runtime():
-        done = BackgroundCompilation((jitted, (jax.ShapeDtypeStruct((3, 4, 4), "float64"),)))
-        done.wait()
-        assert done._done.is_set()
+        done = compile_in_background((jitted, (jax.ShapeDtypeStruct((3, 4, 4), "float64"),)))
+        done.result()
+        assert done.done()
         with monkeypatch.context() as patch:
             patch.setattr(jax._src.compiler, "compile_or_get_cached", _not_again)
             root = jitted(np.tile(4 * np.eye(4), (3, 1, 1)))
@@ -103,6 +103,6 @@ def _not_again(*_, **__):
 
 
 def test_an_error_of_a_compilation_is_raised_where_it_is_waited_for():
-    failing = BackgroundCompilation((jax.jit(lambda x: x @ x), (jax.ShapeDtypeStruct((3, 4), "float64"),)))
+    failing = compile_in_background((jax.jit(lambda x: x @ x), (jax.ShapeDtypeStruct((3, 4), "float64"),)))
     with pytest.raises(TypeError):
-        failing.wait()
+        failing.result()

@@ -249,7 +249,7 @@ def test_chunk_sizes_do_not_matter(plane, table, monkeypatch):
         return q.mean, q.sd, fill_values(plane, table), log_density(plane, table)
 
     usual = answers()
-    monkeypatch.setattr(predict, "CHUNK_SIZES", (3, 7))
+    monkeypatch.setattr("plurigp.answers.predictor.CHUNK_SIZES", (3, 7))
     for one, other in zip(usual, answers(), strict=True):
         np.testing.assert_allclose(one, other, atol=1e-9)
 

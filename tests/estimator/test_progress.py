@@ -18,26 +18,27 @@ class Terminal(io.StringIO):
         return True
 
 
-def run(shown: bool, label: str = "run 1/2") -> None:
+def run(shown: bool, n_runs: int = 1) -> None:
     """Ten rows; a bound of −46 in coded units, of −56 in the columns' own."""
     parts = Bound((np.float64(-30.0), np.float64(-10.0)), np.float64(4.0), np.float64(2.0))
     record = Epoch(parts, np.ones(2), np.float64(1e-6))
-    with FitProgress(shown, 600, 10, 10.0) as progress:
-        progress.compiling(label)
+    progress = FitProgress(shown, n_runs, 600, 10, 10.0)
+    with progress.lines:
+        progress.phase("compiling")
         progress.lines.refresh()
         progress(1, record)
         for epoch in range(117, 121):
             time.sleep(0.02)
             progress(epoch, record)
         progress.lines.refresh()
-        progress.calibrating()
+        progress.phase("calibrating")
 
 
-@pytest.mark.parametrize("label", ["epoch", "run 1/2"])
-def test_shows_the_bound_its_parts_rate_and_time_left_within_80_columns(monkeypatch, label):
+@pytest.mark.parametrize(("n_runs", "label"), [(1, "epoch"), (2, "run 1/2")])
+def test_shows_the_bound_its_parts_rate_and_time_left_within_80_columns(monkeypatch, n_runs, label):
     monkeypatch.setattr(sys, "stderr", Terminal())
     monkeypatch.setenv("COLUMNS", "80")
-    run(shown=True, label=label)
+    run(shown=True, n_runs=n_runs)
     lines = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", sys.stderr.getvalue()).replace("\r", "\n").splitlines()
     assert max(map(len, lines)) <= 80
     text = "\n".join(lines)

@@ -1,5 +1,7 @@
 """Calibration after a fit: PIT values of cells hidden in some training rows, and the maps made from them."""
 
+from concurrent.futures import Future
+
 import numpy as np
 from jaxtyping import Bool, Float
 
@@ -7,7 +9,6 @@ from plurigp.answers.draws import compile_draws, draw_given
 from plurigp.answers.pit import identity_maps, pit_maps, pit_values
 from plurigp.answers.predictor import CHUNK_SIZES, Predictor, in_precision
 from plurigp.data import KINDS, Schema, Table
-from plurigp.inference.compiling import BackgroundCompilation
 from plurigp.likelihoods.layout import Layout, arranged_back, first_slots
 
 STREAM = 1  # separates its random numbers from those of training
@@ -43,22 +44,20 @@ class Calibration:
         self.hidden = self.table.seen & (self.rng.random(self.table.seen.shape) < HIDDEN_SHARE)
         enough = self.hidden.sum(0) >= MIN_CELLS
         self.numbers = [d for d, column in enumerate(self.table.schema) if not column.levels and enough[d]]
-        self.compiling: BackgroundCompilation | None = None
+        self.compiling: Future[None] | None = None
 
     def compile_in_background(self, untrained: Predictor) -> None:
-        """Start to compile; only the predictor's shapes matter."""
-        if self.numbers:
+        """Start to compile, unless that was done before; only the predictor's shapes matter."""
+        if self.numbers and self.compiling is None:
             self.compiling = compile_draws(self._weighing(untrained), len(self.hidden))
-
-    def wait(self) -> None:
-        if self.compiling is not None:
-            self.compiling.wait()
 
     def maps(self, predictor: Predictor) -> Float[np.ndarray, "D K"]:
         """G of every column, at the knots."""
         maps = identity_maps(len(self.table.schema))
         if not self.numbers:
             return maps
+        if self.compiling is not None:
+            self.compiling.result()
         shown, (low, high) = self.table.hidden(self.hidden), _bounds(self.table)
         below, within = np.zeros(self.hidden.shape, int), np.zeros(self.hidden.shape, int)
         seed = int(self.rng.integers(2**31))

@@ -1,6 +1,7 @@
 """Joint draws of x, f and y: of gaps given their rows, of new rows, and of whole tables."""
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
 from typing import NamedTuple
 
 import jax
@@ -23,7 +24,7 @@ from plurigp.answers.predictor import (
 from plurigp.answers.weights import N_PROPOSALS, effective_size, log_probs_at, log_weights, propose, warn_of_few_draws
 from plurigp.core.arrays import Array
 from plurigp.data import Table
-from plurigp.inference.compiling import BackgroundCompilation, jax_runtime
+from plurigp.inference.compiling import compile_in_background, jax_runtime
 from plurigp.inference.encoder import LatentNormal
 from plurigp.inference.gp.linalg import unpack_doubled
 from plurigp.inference.gp.sparse import SparseGP, project
@@ -138,7 +139,7 @@ def _functions_at(gp: SparseGP, decoder: DecoderDraw, x: np.ndarray, rng: np.ran
     return f
 
 
-def compile_draws(predictor: Predictor, n_rows: int) -> BackgroundCompilation:
+def compile_draws(predictor: Predictor, n_rows: int) -> "Future[None]":
     """Compile in the background what `draw_given` needs for so many rows; wait for it before asking.
 
     The predictor need not be trained: only its shapes matter.
@@ -150,7 +151,7 @@ def compile_draws(predictor: Predictor, n_rows: int) -> BackgroundCompilation:
     noise = standard_draws(N_PROPOSALS, predictor.n_components).astype(predictor.dtype)
     with jax.enable_x64(True):
         qx = jax.eval_shape(encode_chunk, predictor, values, seen)
-    return BackgroundCompilation(
+    return compile_in_background(
         (encode_chunk, (predictor, values, seen)),
         (_weighted_draws, (predictor, values, seen, qx, noise)),
         (_project, (in_precision(predictor.model.gp, np.float64), x)),

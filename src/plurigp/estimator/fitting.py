@@ -1,10 +1,9 @@
 """From a table and PluriGP's parameters to a trained and calibrated model: plain functions on plain records."""
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import jax
@@ -16,7 +15,7 @@ from sklearn.utils import check_random_state
 from plurigp.answers.calibration import Calibration
 from plurigp.answers.pit import identity_maps
 from plurigp.answers.predictor import Predictor, in_precision, make_predictor
-from plurigp.data import Coder, Schema
+from plurigp.data import Coder
 from plurigp.estimator.progress import FitProgress
 from plurigp.inference.bound import BoundSpec
 from plurigp.inference.compiling import jax_runtime
@@ -25,6 +24,7 @@ from plurigp.inference.model import Model, Settings, init_model
 from plurigp.inference.schedule import Schedule, enough_epochs
 from plurigp.inference.training import Epoch, Trained, TrainingTable, train
 from plurigp.likelihoods.layout import Layout, arrange_columns, make_layout, n_shared, rules_of
+from plurigp.likelihoods.rules import Rule
 
 COLLAPSED = 0.05  # a sd of encoded means below this in every dimension is a collapsed map
 
@@ -47,33 +47,40 @@ def fit_model(frame: Any, coder: Coder, given: Mapping[str, Any]) -> FittedModel
     """Train n_init times, keep the run with the best bound and calibrate it; `given` are PluriGP's parameters."""
     layout = make_layout(coder.schema)
     table = TrainingTable(*arrange_columns(layout, coder.coded_columns(frame), len(frame), given["dtype"]))
-    settings = _settings(given, len(frame))
-    seed = as_seed(given["random_state"])
+    settings, schedule = _settings(given, len(frame)), _schedule(given, len(frame))
+    spec, units = _bound_spec(given, layout, table.seen), _units_by_kind(coder, layout, table.seen)
+    seed, shift = as_seed(given["random_state"]), sum(units.values())
     wanted = given["calibrate"] and given["encoder"] != "free"
     calibration = Calibration(layout, *table, coder.schema, seed) if wanted else None
-    spec, schedule = _bound_spec(given, layout, table.seen), _schedule(given, len(frame))
-    units = _units_by_kind(coder, layout, table.seen)
-    with (
-        _on_device(given["device"]),
-        FitProgress(bool(given["verbose"]), schedule.max_epochs, len(frame), sum(units.values())) as progress,
-    ):
+    progress = FitProgress(bool(given["verbose"]), given["n_init"], schedule.max_epochs, len(frame), shift)
+    runs: list[Trained] = []
+
+    def on_epoch(n: int, epoch: Epoch) -> None:
+        if n == 1 and calibration is not None:  # sooner, it would compile while training does
+            untrained = zero_posterior(layout.n_functions, settings.n_inducing, given["dtype"])
+            calibration.compile_in_background(as_predictor(start, untrained, layout, given))
+        progress(n, epoch)
+
+    with _on_device(given["device"]), progress.lines:
         with jax_runtime():
-            run = _best_run(given, coder.schema, settings, spec, schedule, table, seed, calibration, progress)
+            for own_seed in range(seed, seed + given["n_init"]):
+                progress.phase("compiling")
+                start = init_model(own_seed, settings, coder.schema, layout, *table)
+                runs.append(train(spec, in_precision(start, given["dtype"]), table, schedule, own_seed, on_epoch))
+        run = max(runs, key=lambda run: float(run.bound.total))
         model, q = jax.tree.map(np.asarray, (run.model, run.q))
         maps = identity_maps(len(layout.order))
         if calibration is not None:
-            progress.calibrating()
-            calibration.wait()
+            progress.phase("calibrating")
             maps = calibration.maps(as_predictor(model, q, layout, given))
     _warn_if_collapsed(run.epochs[-1])
     history = as_history([_history_row(layout, epoch, units) for epoch in run.epochs])
-    elbo = float(run.bound.total) - sum(units.values())
-    return FittedModel(coder, settings, model, q, maps, elbo, run.stopped, history)
+    return FittedModel(coder, settings, model, q, maps, float(run.bound.total) - shift, run.stopped, history)
 
 
 def as_predictor(model: Model, q: Posterior, layout: Layout, given: Mapping[str, Any]) -> Predictor:
     """The predictor of a model that was fitted with these parameters."""
-    return make_predictor(model, q, layout, rules_of(layout, _plain(given["n_quadrature"])), float(given["kl_weight"]))
+    return make_predictor(model, q, layout, _rules(given, layout), float(given["kl_weight"]))
 
 
 def as_seed(random_state: Any) -> int:
@@ -87,42 +94,6 @@ def as_history(rows: Any) -> pd.DataFrame:
     return history.set_index(pd.RangeIndex(1, len(history) + 1, name="epoch"))
 
 
-def _best_run(  # nine parameters: every piece of a fit meets here, once
-    given: Mapping[str, Any],
-    schema: Schema,
-    settings: Settings,
-    spec: BoundSpec,
-    schedule: Schedule,
-    table: TrainingTable,
-    seed: int,
-    calibration: Calibration | None,
-    progress: FitProgress,
-) -> Trained:
-    runs = []
-    for restart in range(given["n_init"]):
-        progress.compiling(f"run {restart + 1}/{given['n_init']}" if given["n_init"] > 1 else "epoch")
-        model = init_model(seed + restart, settings, schema, spec.layout, *table)
-        in_background = None
-        if calibration is not None and restart == 0:
-            untrained = zero_posterior(spec.layout.n_functions, settings.n_inducing, given["dtype"])
-            predictor = as_predictor(model, untrained, spec.layout, given)
-            in_background = partial(calibration.compile_in_background, predictor)
-        on_epoch = _after_first_epoch(in_background, progress)
-        runs.append(train(spec, in_precision(model, given["dtype"]), table, schedule, seed + restart, on_epoch))
-    return max(runs, key=lambda run: float(run.bound.total))
-
-
-def _after_first_epoch(in_background: Callable[[], None] | None, progress: FitProgress) -> Callable[[int, Epoch], None]:
-    """Progress, and work that starts after the first epoch: sooner, it would compile while training does."""
-
-    def on_epoch(n: int, epoch: Epoch) -> None:
-        if n == 1 and in_background is not None:
-            in_background()
-        progress(n, epoch)
-
-    return on_epoch
-
-
 # --- parameters as the layers below take them ---
 
 
@@ -131,11 +102,18 @@ def _settings(given: Mapping[str, Any], n_rows: int) -> Settings:
     return Settings(n_components, n_inducing, given["kernel"], given["encoder"], start=given["start"])
 
 
+def _rules(given: Mapping[str, Any], layout: Layout) -> tuple[Rule, ...]:
+    points = given["n_quadrature"]
+    if isinstance(points, Mapping):
+        return rules_of(layout, {kind: int(n) for kind, n in points.items()})
+    return rules_of(layout, None if points is None else int(points))
+
+
 def _bound_spec(given: Mapping[str, Any], layout: Layout, seen: np.ndarray) -> BoundSpec:
     sampling = given["expectation"] == "sampling"
     return BoundSpec(
         layout,
-        rules_of(layout, _plain(given["n_quadrature"])),
+        _rules(given, layout),
         kl_weight=float(given["kl_weight"]),
         sampling=sampling,
         hiding=float(given["hiding"]),
@@ -153,13 +131,6 @@ def _schedule(given: Mapping[str, Any], n_rows: int) -> Schedule:
         optimizer=given["optimizer"],
         kl_covariance_weight=float(given["kl_covariance_weight"]),
     )
-
-
-def _plain(n_quadrature: Any) -> int | dict[str, int] | None:
-    """Python's own integers instead of NumPy's."""
-    if isinstance(n_quadrature, Mapping):
-        return {kind: int(points) for kind, points in n_quadrature.items()}
-    return None if n_quadrature is None else int(n_quadrature)
 
 
 def _on_device(device: str | None) -> AbstractContextManager[Any]:

@@ -2,9 +2,6 @@
 
 import hashlib
 import json
-import os
-import shutil
-import tempfile
 from collections.abc import Collection
 from dataclasses import asdict
 from pathlib import Path
@@ -20,6 +17,7 @@ from safetensors.numpy import save as save_tensors
 
 import plurigp
 from plurigp.answers.pit import KNOTS, identity_maps
+from plurigp.core.files import whole_file
 from plurigp.core.types import DataError
 from plurigp.data import Coder
 from plurigp.estimator.fitting import FittedModel, as_history
@@ -45,7 +43,7 @@ def _canonical(manifest: dict[str, Any]) -> bytes:
 
 
 def write_model(folder: str | Path, arrays: dict[str, np.ndarray], manifest: dict[str, Any]) -> Path:
-    """Write both files into a fresh folder, complete or not at all; an existing model there is replaced."""
+    """Write both files, complete or not at all; an existing model in the folder is replaced."""
     folder = Path(folder)
     if folder.exists() and not folder.is_dir():
         raise DataError(f"{folder}: is a file; a model is saved into a folder of its own")
@@ -54,16 +52,10 @@ def write_model(folder: str | Path, arrays: dict[str, np.ndarray], manifest: dic
     tensors = save_tensors({name: np.ascontiguousarray(a) for name, a in sorted(arrays.items())})
     body = {"format": FORMAT, **manifest, "arrays_sha256": _digest(tensors)}
     text = json.dumps({**body, "manifest_sha256": _digest(_canonical(body))}, indent=1, sort_keys=True)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    fresh = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
-    try:
-        (fresh / ARRAYS).write_bytes(tensors)
-        (fresh / MANIFEST).write_text(text + "\n", encoding="utf-8")
-        folder.mkdir(exist_ok=True)
-        for name in (ARRAYS, MANIFEST):
-            os.replace(fresh / name, folder / name)
-    finally:
-        shutil.rmtree(fresh, ignore_errors=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    with whole_file(folder / MANIFEST) as manifest_file, whole_file(folder / ARRAYS) as arrays_file:
+        arrays_file.write_bytes(tensors)
+        manifest_file.write_text(text + "\n", encoding="utf-8")
     return folder
 
 
@@ -163,11 +155,14 @@ def model_from_arrays(arrays: dict[str, np.ndarray], settings: Settings, layout:
 
     def build(make: Any, path: str, **known: Any) -> Any:
         """A module or named tuple: each field is known, an array of its name, or built in turn."""
+        optional = getattr(make, "_field_defaults", {})  # of a named tuple; None in a trained model
         for field, annotation in make.__annotations__.items():
             name = f"{path}.{field}"
+            if field in known or field in optional:
+                continue
             if isinstance(annotation, type) and issubclass(annotation, eqx.Module):
-                known.setdefault(field, build(annotation, name) if field not in known else None)
-            elif field not in known and field not in getattr(make, "_field_defaults", {}):
+                known[field] = build(annotation, name)
+            else:
                 known[field], annotations[name] = take(name), annotation
         return make(**known)
 

@@ -7,10 +7,11 @@ import os
 import platform
 import sys
 from collections.abc import Iterator
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from threading import Event, Thread
+from threading import Thread
 from typing import Any
 from weakref import WeakSet
 
@@ -82,44 +83,37 @@ def _set_cache(folder: str | None, seconds: float) -> None:
 
 # --- compilation ahead of time ---
 
-_COMPILING: "WeakSet[BackgroundCompilation]" = WeakSet()
+_COMPILING: "WeakSet[Future[None]]" = WeakSet()
 
 
-class BackgroundCompilation:
-    """Compiles jitted functions for arguments of given shapes in a thread. Nothing is executed: two programs at once
-    must never depend on each other's threads. `wait` can be interrupted, unlike compilation in the caller's thread.
+def compile_in_background(*programs: tuple[Any, tuple[Any, ...]]) -> "Future[None]":
+    """Compile jitted functions for arguments of given shapes, one after the other, in a thread.
+
+    Nothing is executed: two programs at once must never depend on each other's threads. Waiting for the result can be
+    interrupted, unlike compilation in the caller's thread.
     """
+    done: Future[None] = Future()
 
-    def __init__(self, *programs: tuple[Any, tuple[Any, ...]]) -> None:
-        self.error: Exception | None = None
-        self._done = Event()  # Thread.join, when interrupted, takes a running thread for a finished one (Python 3.11)
-        _COMPILING.add(self)
-        Thread(target=self._run, args=programs, daemon=True).start()
-
-    def _run(self, *programs: tuple[Any, tuple[Any, ...]]) -> None:
+    def run() -> None:
         try:
             for jitted, arguments in programs:
                 with jax.enable_x64(True):  # local to a thread
                     jitted.lower(*arguments).compile()
-        except Exception as error:
-            self.error = error
-        finally:
-            self._done.set()
+            done.set_result(None)
+        except BaseException as error:
+            done.set_exception(error)
 
-    def wait(self) -> None:
-        """Block until done; raises the error of a failed compilation."""
-        self._done.wait()
-        if self.error is not None:
-            raise self.error
+    _COMPILING.add(done)
+    Thread(target=run, daemon=True).start()
+    return done
 
 
 @atexit.register
 def _wait_at_exit() -> None:
     """XLA cannot stop compiling, and an interpreter that ends beneath it crashes: wait, or after Ctrl-C end at once."""
-    running = [compilation for compilation in _COMPILING if not compilation._done.is_set()]
+    running = [compilation for compilation in _COMPILING if not compilation.done()]
     if running and issubclass(getattr(sys, "last_type", None) or object, KeyboardInterrupt):
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
         os._exit(INTERRUPTED)
-    for compilation in running:
-        compilation._done.wait()
+    wait(running)

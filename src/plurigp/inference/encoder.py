@@ -25,10 +25,6 @@ class LatentNormal(NamedTuple):
     base: Float[Array, "B Q Q"]
 
     @property
-    def root(self) -> Float[Array, "B Q Q"]:
-        return self.stretch[:, :, None] * self.base
-
-    @property
     def sd(self) -> Float[Array, "B Q"]:
         """Marginal sd of each dimension."""
         return self.stretch * jnp.sqrt((self.base**2).sum(2))

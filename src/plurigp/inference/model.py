@@ -92,6 +92,7 @@ class _Rows:
 
 @partial(jax.jit, static_argnames=("layout",))
 def _read_rows(layout: Layout, values: Float[Array, "N V"], seen: Bool[Array, "N D"]) -> tuple[Array, Array]:
+    """Features [N E] and where they are known."""
     return encoder_features(layout, values.T).T, seen_features(layout, seen.T).T
 
 

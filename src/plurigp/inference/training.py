@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 
 from plurigp.core.arrays import Array, Scalar
 from plurigp.inference.bound import Batch, Bound, BoundSpec, Perturbation, bound, no_perturbation
-from plurigp.inference.compiling import BackgroundCompilation
+from plurigp.inference.compiling import compile_in_background
 from plurigp.inference.gp import sparse
 from plurigp.inference.gp.linalg import inverse_root, pack, unpack_doubled
 from plurigp.inference.gp.sparse import LogCholesky, Natural, Posterior, SharedBasis, Slopes
@@ -228,11 +228,11 @@ def compile_training(spec: BoundSpec, state: State, batch: Batch, rates: Rates) 
     running = []
     if isinstance(state.q, Natural):
         refreshing = (state.q, state.shared, state.model.gp.log_scale, rates.kl_covariance_weight)
-        running.append(BackgroundCompilation((_refreshed, refreshing)))
+        running.append(compile_in_background((_refreshed, refreshing)))
         state = state._replace(posterior=jax.eval_shape(_refreshed, *refreshing))
-    running.append(BackgroundCompilation((_compiled_step, (spec, state, batch, np.int64(0), np.int32(0), rates))))
+    running.append(compile_in_background((_compiled_step, (spec, state, batch, np.int64(0), np.int32(0), rates))))
     for compilation in running:
-        compilation.wait()
+        compilation.result()
 
 
 def run_epoch(

@@ -82,11 +82,8 @@ def zero_posterior(n_functions: int, n_inducing: int, dtype: Any) -> Posterior:
 
 def shared_basis_prior(n_functions: int, n_inducing: int, dtype: Any) -> SharedBasis:
     """No rows seen yet."""
-    return SharedBasis(
-        np.zeros((n_inducing, n_inducing), dtype),
-        np.zeros((n_functions, n_inducing), dtype),
-        np.ones(n_functions, dtype),
-    )
+    zeros = np.zeros((n_functions, n_inducing), dtype)
+    return SharedBasis(np.zeros((n_inducing, n_inducing), dtype), zeros, np.ones(n_functions, dtype))
 
 
 def posterior_of(natural: Natural) -> Posterior:
@@ -102,7 +99,7 @@ def append_shared_basis(
     own: Posterior, shared: SharedBasis, scale: Float[Array, " C"], kl_covariance_weight: Scalar | float = 1.0
 ) -> Posterior:
     """Append the functions that share a basis, by one eigendecomposition: S = U diag(shrink) Uᵀ, and m = S s β targets
-    with the S of the full KL."""
+    with the S of the full KL. In float64 until the end."""
     g, U = jnp.linalg.eigh(shared.G.astype(jnp.float64))
     precision = (scale**2 * shared.beta).astype(jnp.float64)[:, None] * jnp.maximum(g, 0)
     shrink = 1 / (1 + precision / kl_covariance_weight)
@@ -110,14 +107,8 @@ def append_shared_basis(
     m = ((lam @ U) / (1 + precision)) @ U.T
     parts = (m, shrink.sum(1), jnp.log(shrink).sum(1), U, shrink)
     m, trace, logdet, U, shrink = (part.astype(own.m.dtype) for part in parts)
-    return Posterior(
-        jnp.concatenate([own.m, m]),
-        own.S,
-        jnp.concatenate([own.trace, trace]),
-        jnp.concatenate([own.logdet, logdet]),
-        SharedBasisPosterior(U, shrink),
-        own.whole,
-    )
+    m, trace, logdet = (jnp.concatenate(pair) for pair in ((own.m, m), (own.trace, trace), (own.logdet, logdet)))
+    return Posterior(m, own.S, trace, logdet, SharedBasisPosterior(U, shrink), own.whole)
 
 
 def expand_shared_basis(q: Posterior) -> Posterior:
@@ -224,11 +215,10 @@ def shared_basis_step(
 
 
 def update_mean_with_stale_covariance(gp: SparseGP, q: Posterior, slopes: Slopes, step: Scalar) -> Posterior:
-    """m ← m + α S ∂bound/∂m with α = min(ρ, α*), while S waits for its next factorisation.
+    """m ← m + α S ∂bound/∂m with α = min(ρ, α*), between two factorisations of S.
 
-    With the S of after the step this is the very m of `natural_step`; with an older one m still climbs to the same
-    optimum, and the encoder is taught by functions that are up to date. α* is where these rows' quadratic has its top
-    along S ∂bound/∂m: with an S that has become too large, ρ could lie far beyond it.
+    With the current S this is the m of `natural_step`; with an older one m still converges to the same optimum. α* is
+    the maximum of these rows' quadratic along S ∂bound/∂m, which ρ would overshoot if S had become too large.
     """
     assert q.whole is not None
     n_own, A = len(q.whole), slopes.A
