@@ -12,9 +12,8 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
-from plurigp.answers.latent import latent
+from plurigp.answers.latent import PRIOR_DRAWS, latent, log_weights, propose
 from plurigp.answers.predictor import Predictor, standard_draws
-from plurigp.answers.weights import PRIOR_DRAWS, log_weights, propose
 from plurigp.core.arrays import Array
 from plurigp.estimator import PluriGP
 from plurigp.inference.compiling import jax_runtime

@@ -5,18 +5,18 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from plurigp.answers.latent import latent_chunk
-from plurigp.answers.predictor import Chunk, Predictor, moments_at, over_chunks, schema_order, standard_draws
-from plurigp.answers.weights import (
+from plurigp.answers.latent import (
     N_PROPOSALS,
     ask,
     ask_weighted,
     effective_size,
+    latent_chunk,
     log_probs_at,
     log_weights,
     propose,
     warn_of_few_draws,
 )
+from plurigp.answers.predictor import Chunk, Predictor, moments_at, over_chunks, schema_order, standard_draws
 from plurigp.core.arrays import Array
 from plurigp.data import Table
 from plurigp.inference.encoder import LatentNormal

@@ -9,7 +9,16 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from plurigp.answers.latent import encode_chunk, latent_chunk
+from plurigp.answers.latent import (
+    N_PROPOSALS,
+    effective_size,
+    encode_chunk,
+    latent_chunk,
+    log_probs_at,
+    log_weights,
+    propose,
+    warn_of_few_draws,
+)
 from plurigp.answers.predictor import (
     Chunk,
     Predictor,
@@ -21,7 +30,6 @@ from plurigp.answers.predictor import (
     schema_order,
     standard_draws,
 )
-from plurigp.answers.weights import N_PROPOSALS, effective_size, log_probs_at, log_weights, propose, warn_of_few_draws
 from plurigp.core.arrays import Array
 from plurigp.data import Table
 from plurigp.inference.compiling import compile_in_background, jax_runtime

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
+from plurigp.answers.latent import ask_weighted, effective_size, log_probs_at, log_weights, propose
 from plurigp.answers.predictor import Predictor, moments_at, over_chunks, schema_order
-from plurigp.answers.weights import ask_weighted, effective_size, log_probs_at, log_weights, propose
 from plurigp.core.arrays import Array
 from plurigp.data import Table
 from plurigp.inference.encoder import LatentNormal

@@ -1,4 +1,9 @@
-"""q(x) of every row: by the encoder, and refined row by row where asked for."""
+"""q(x) of every row, by the encoder and refined where asked for; and draws of x weighed by the row's observed cells,
+which every answer of the decoder is averaged over."""
+
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +19,9 @@ from plurigp.inference.optimise import minimise
 from plurigp.likelihoods import evaluate
 
 REFINE_STEPS, REFINE_RATE, REFINE_DRAWS = 100, 0.1, 4
+N_PROPOSALS = 64  # draws of x among which a row's own are chosen
+FEWEST_DRAWS, FEW_SHARE = 2, 0.1  # effective draws below which a row is misplaced; share of such rows to warn from
+PRIOR_DRAWS = 4  # of a row's draws of x, so many come from the prior
 
 
 @jax.jit
@@ -66,3 +74,68 @@ def _refine(p: Predictor, values: Float[Array, "B V"], seen: Bool[Array, "B D"],
 
     free = (jnp.asarray(start.mean), jnp.zeros_like(start.mean))
     return refined(minimise(objective, free, REFINE_STEPS, REFINE_RATE, 0.02))
+
+
+# --- importance-weighted draws of x ---
+
+
+class Proposals(NamedTuple):
+    """Draws of x for every row, and log p(x) − log r(x) with r what they were drawn from."""
+
+    x: Float[Array, "S B Q"]
+    log_ratio: Float[Array, "S B"]
+
+
+def propose(qx: LatentNormal, noise: Float[Array, "S Q"]) -> Proposals:
+    """The last PRIOR_DRAWS of the S draws come from the prior and r is the mixture of both, so no weight exceeds
+    S / PRIOR_DRAWS however narrow q(x) is."""
+    n_draws = len(noise)
+    n_prior = min(PRIOR_DRAWS, n_draws - 1)
+    share = np.log([1 - n_prior / n_draws, max(n_prior, 1e-300) / n_draws])
+    from_prior = (np.arange(n_draws) >= n_draws - n_prior)[:, None, None]
+    x = jnp.where(from_prior, noise[:, None, :], qx.at(noise[:, None, :]))
+    log_p = -0.5 * (x**2).sum(2)
+    return Proposals(x, log_p - jnp.logaddexp(share[0] + qx.log_density(x), share[1] + log_p))
+
+
+def log_probs_at(p: Predictor, values: Array, seen: Array, x: Array) -> tuple[Float[Array, "B D"], tuple[Array, Array]]:
+    """log p(y_d|x) of the cells in `seen`, zero elsewhere; and the moments of f behind them."""
+    f = moments_at(p, x)
+    return evaluate.predictive_log_probs(p.layout, p.model.thetas, values.T, seen.T, *f, p.rules).T, f
+
+
+def log_weights(log_ratio: Float[Array, "S B"], rows: Float[Array, "S B"]) -> Float[Array, "S B"]:
+    """Each draw's share in p(x | observed cells), by importance: p(x) Π_d p(y_d|x) / r(x), normalised."""
+    return jax.nn.log_softmax(log_ratio + rows, axis=0)
+
+
+def effective_size(log_weights: Float[Array, "S B"]) -> Float[Array, " B"]:
+    """Kish's effective sample size of a row's draws of x, 1 / Σ_s w_s²."""
+    return jnp.exp(-jax.nn.logsumexp(2 * log_weights, axis=0))
+
+
+def warn_of_few_draws(sizes: Float[np.ndarray, " N"]) -> None:
+    """Warn if many rows rest on hardly more than one draw of x."""
+    few = int((sizes < FEWEST_DRAWS).sum())
+    if few > FEW_SHARE * len(sizes):
+        warnings.warn(
+            f"{few} of {len(sizes)} rows are answered by fewer than {FEWEST_DRAWS} effective draws of their position "
+            "(see effective_sample_size): the encoder misplaces them; refine=True places them better.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+
+
+def ask(predictor: Predictor, table: Table, answer: Callable[..., Any], n_draws: int) -> Any:
+    """answer(predictor, values, seen, q(x), noise) for every row."""
+    noise = standard_draws(n_draws, predictor.n_components)
+    return over_chunks(
+        predictor, table, lambda p, chunk: answer(p, chunk.values, chunk.seen, latent_chunk(p, chunk), noise)
+    )
+
+
+def ask_weighted(predictor: Predictor, table: Table, answer: Callable[..., Any], n_draws: int) -> Any:
+    """The same for an answer that comes with its effective number of draws."""
+    found, sizes = ask(predictor, table, answer, n_draws)
+    warn_of_few_draws(sizes)
+    return found

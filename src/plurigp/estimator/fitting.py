@@ -111,26 +111,16 @@ def _rules(given: Mapping[str, Any], layout: Layout) -> tuple[Rule, ...]:
 
 def _bound_spec(given: Mapping[str, Any], layout: Layout, seen: np.ndarray) -> BoundSpec:
     sampling = given["expectation"] == "sampling"
-    return BoundSpec(
-        layout,
-        _rules(given, layout),
-        kl_weight=float(given["kl_weight"]),
-        sampling=sampling,
-        hiding=float(given["hiding"]),
-        n_shared=n_shared(layout, seen) if given["optimizer"] == "natural" and not sampling else 0,
-    )
+    shared = n_shared(layout, seen) if given["optimizer"] == "natural" and not sampling else 0
+    hiding = float(given["hiding"])
+    return BoundSpec(layout, _rules(given, layout), float(given["kl_weight"]), 1, sampling, hiding, shared)
 
 
 def _schedule(given: Mapping[str, Any], n_rows: int) -> Schedule:
     batch_size = int(given["batch_size"])
-    return Schedule(
-        max_epochs=int(given["max_epochs"] or enough_epochs(n_rows, batch_size)),
-        batch_size=batch_size,
-        learning_rate=float(given["learning_rate"]),
-        tol=float(given["tol"]),
-        optimizer=given["optimizer"],
-        kl_covariance_weight=float(given["kl_covariance_weight"]),
-    )
+    max_epochs = int(given["max_epochs"] or enough_epochs(n_rows, batch_size))
+    amounts = {name: float(given[name]) for name in ("learning_rate", "tol", "kl_covariance_weight")}
+    return Schedule(max_epochs, batch_size, optimizer=given["optimizer"], **amounts)
 
 
 def _on_device(device: str | None) -> AbstractContextManager[Any]:

@@ -29,7 +29,7 @@ from plurigp.likelihoods.evaluate import Thetas
 from plurigp.likelihoods.layout import Layout, make_layout
 from plurigp.likelihoods.registry import outside_modules
 
-FORMAT = 1
+MODEL_FORMAT = 1
 ARRAYS, MANIFEST = "model.safetensors", "model.json"
 PIT_MAPS, INDICATOR_COLUMNS = "gaps.rank_maps", "encoder.watched"  # as first saved
 
@@ -50,7 +50,7 @@ def write_model(folder: str | Path, arrays: dict[str, np.ndarray], manifest: dic
     if folder.exists() and any(folder.iterdir()) and not (folder / MANIFEST).exists():
         raise DataError(f"{folder}: holds other files and no model; choose an empty or a new folder")
     tensors = save_tensors({name: np.ascontiguousarray(a) for name, a in sorted(arrays.items())})
-    body = {"format": FORMAT, **manifest, "arrays_sha256": _digest(tensors)}
+    body = {"format": MODEL_FORMAT, **manifest, "arrays_sha256": _digest(tensors)}
     text = json.dumps({**body, "manifest_sha256": _digest(_canonical(body))}, indent=1, sort_keys=True)
     folder.mkdir(parents=True, exist_ok=True)
     with whole_file(folder / MANIFEST) as manifest_file, whole_file(folder / ARRAYS) as arrays_file:
@@ -85,8 +85,8 @@ def _read_manifest(path: Path) -> dict[str, Any]:
         held = _digest(_canonical(body))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise DataError(f"{path}: is not a plurigp manifest; save the model again") from None
-    if version > FORMAT:
-        raise DataError(f"{path}: format {version} is newer than this plurigp reads ({FORMAT}); upgrade plurigp")
+    if version > MODEL_FORMAT:
+        raise DataError(f"{path}: format {version} is newer than this plurigp reads ({MODEL_FORMAT}); upgrade plurigp")
     if stated != held:
         raise DataError(f"{path}: was changed after saving (its hash differs); save the model again")
     return body

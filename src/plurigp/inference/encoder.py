@@ -130,16 +130,6 @@ class FactorEncoder(eqx.Module):
     net_mean: Network
     net_sd: Network
 
-    def __call__(
-        self, features: Float[Array, "E B"], seen: Bool[Array, "E B"], row_seen: Bool[Array, "D B"]
-    ) -> LatentNormal:
-        known, indicators = _read(self, features, seen, row_seen)
-        linear = self.factors(known, seen)
-        first = jnp.concatenate([self.net_mean.w1, self.net_sd.w1], 1)
-        for_mean, for_sd = jnp.split(first.T @ jnp.concatenate([known, indicators]), [self.net_mean.w1.shape[1]])
-        mean = linear.mean + linear.sd * self.net_mean.after(for_mean)
-        return LatentNormal(mean, jnp.exp(self.net_sd.after(for_sd)), linear.base)
-
     def factors(self, known: Float[Array, "E B"], seen: Bool[Array, "E B"]) -> LatentNormal:
         """Λ = I + Σ_e p_e l_e l_eᵀ over the features seen; mean Λ⁻¹ Σ_e p_e l_e y_e, covariance Λ⁻¹."""
         L, weight = self.loadings, seen * jnp.exp(self.log_precision)[:, None]
@@ -149,6 +139,16 @@ class FactorEncoder(eqx.Module):
         W = inverse_factors(precision)
         mean = _times(W.swapaxes(1, 2), _times(W, (weight * known).T @ L))
         return LatentNormal(mean, jnp.ones_like(mean), W.swapaxes(1, 2))
+
+    def __call__(
+        self, features: Float[Array, "E B"], seen: Bool[Array, "E B"], row_seen: Bool[Array, "D B"]
+    ) -> LatentNormal:
+        known, indicators = _read(self, features, seen, row_seen)
+        linear = self.factors(known, seen)
+        first = jnp.concatenate([self.net_mean.w1, self.net_sd.w1], 1)
+        for_mean, for_sd = jnp.split(first.T @ jnp.concatenate([known, indicators]), [self.net_mean.w1.shape[1]])
+        mean = linear.mean + linear.sd * self.net_mean.after(for_mean)
+        return LatentNormal(mean, jnp.exp(self.net_sd.after(for_sd)), linear.base)
 
 
 def _read(
