@@ -62,15 +62,9 @@ def _lines(coder: Coder, cells: np.ndarray, marginal: np.ndarray) -> pd.DataFram
     """From coded log densities [N D] to lines in the columns' own units."""
     rows, columns = np.nonzero(~np.isnan(cells))
     used, units = coder.schema.used, coder.log_units[columns]
-    return pd.DataFrame(
-        {
-            "row": rows,
-            "column": [used[d].name for d in columns],
-            "kind": [used[d].kind for d in columns],
-            "model": cells[rows, columns] - units,
-            "marginal": marginal[rows, columns] - units,
-        }
-    )
+    names, kinds = [used[d].name for d in columns], [used[d].kind for d in columns]
+    model, marginal = cells[rows, columns] - units, marginal[rows, columns] - units
+    return pd.DataFrame({"row": rows, "column": names, "kind": kinds, "model": model, "marginal": marginal})
 
 
 # --- means and their errors ---

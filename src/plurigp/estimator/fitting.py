@@ -151,14 +151,9 @@ def _history_row(layout: Layout, epoch: Epoch, units: dict[str, float]) -> dict[
     for block, value in zip(layout.blocks, epoch.bound.expected_log_prob, strict=True):
         fit[block.likelihood.kind] += float(value)
     kl_x, kl_u = float(epoch.bound.kl_x), float(epoch.bound.kl_u)
-    return {
-        "bound": sum(fit.values()) - kl_x - kl_u,
-        **{f"expected_log_prob_{kind}": value for kind, value in fit.items()},
-        "kl_x": kl_x,
-        "kl_u": kl_u,
-        "spread": float(np.min(epoch.spread)),
-        "jitter": float(epoch.jitter),
-    }
+    parts = {f"expected_log_prob_{kind}": value for kind, value in fit.items()} | {"kl_x": kl_x, "kl_u": kl_u}
+    checks = {"spread": float(np.min(epoch.spread)), "jitter": float(epoch.jitter)}
+    return {"bound": sum(fit.values()) - kl_x - kl_u, **parts, **checks}
 
 
 def _warn_if_collapsed(last: Epoch) -> None:

@@ -62,12 +62,8 @@ class Rates(NamedTuple):
 def rates_of(schedule: Schedule, n_done: int, factor: float, dtype: Any) -> Rates:
     """For the coming epoch. Adam warms up while natural steps are cautious; then its rate decays."""
     warm, decay = min(n_done / WARMUP_EPOCHS, 1.0), 0.5 + 0.5 ** (1 + n_done / DECAY_HALF_LIFE)
-    parts = (
-        schedule.learning_rate * factor * warm * decay,
-        schedule.natural_rate * factor,
-        1.0 - warm,
-        schedule.kl_covariance_weight,
-    )
+    learning, natural = schedule.learning_rate * factor * warm * decay, schedule.natural_rate * factor
+    parts = (learning, natural, 1.0 - warm, schedule.kl_covariance_weight)
     return Rates(*(np.asarray(part, dtype) for part in parts))
 
 

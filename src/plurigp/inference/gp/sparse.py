@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
@@ -130,13 +131,7 @@ def posterior_of_log_cholesky(m: Float[Array, "P M"], root: Float[Array, "P M M"
 
 def project(gp: SparseGP, x: Float[Array, "B Q"]) -> Projection:
     """The kernel part, in float64 whatever the precision of x, since Lz⁻¹ magnifies rounding."""
-    wide = eqx.tree_at(
-        lambda g: (g.Z, g.kernel.log_lengthscales, g.kernel.log_weights),
-        gp,
-        replace_fn=lambda leaf: leaf.astype(jnp.float64),
-    )
-    X = x.astype(jnp.float64)
-    k, Z = wide.kernel, wide.Z
+    k, Z, X = jax.tree.map(lambda leaf: leaf.astype(jnp.float64), (gp.kernel, gp.Z, x))
     return whitened(gram(k, Z, Z), gram(k, Z, X), diagonal(k, X), x.dtype)
 
 
