@@ -45,7 +45,7 @@ def test_hidden_cells_are_scored_as_the_library_does(small):
     truth, shown = held_out_tables(small, test, 0, frame)
     found = score(model, truth, shown, small.groups)
     tables = [model.coder_.table(part) for part in (shown, truth)]
-    cells = cell_log_density(model._ready(), *tables, n_draws=DRAWS) - model.coder_.log_units
+    cells = cell_log_density(model.predictor_, *tables, n_draws=DRAWS) - model.coder_.log_units
     hidden = ~tables[0].seen
     for group, columns in (("levels", [0, 1]), ("real", [2, 3])):
         expected = cells[:, columns][hidden[:, columns]]

@@ -10,7 +10,7 @@ from sklearn.manifold import TSNE
 from sklearn.metrics import adjusted_rand_score
 
 from plurigp.answers.heldout import hide_cells
-from plurigp.core.threads import one_thread
+from plurigp.core.threads import single_blas_thread
 from plurigp.data import Schema
 from plurigp.study import Study, StudyConfig, StudyResult
 from plurigp.study.findings.cluster import fixed_mixture
@@ -160,5 +160,5 @@ def rand_index(x: np.ndarray, truth: np.ndarray, K: int, covariance: str) -> flo
 
 def flat_view(x: np.ndarray) -> np.ndarray:
     """Two dimensions for the eye, neighbours kept: t-SNE, where the paper has UMAP."""
-    with one_thread():
+    with single_blas_thread():
         return TSNE(random_state=SEED, init="pca", perplexity=min(30.0, len(x) / 4)).fit_transform(x)

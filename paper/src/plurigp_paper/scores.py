@@ -12,12 +12,11 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
-from plurigp.answers.latent import latent
+from plurigp.answers.latent import PRIOR_DRAWS, latent, log_weights, propose
 from plurigp.answers.predictor import Predictor, standard_draws
-from plurigp.answers.weights import PRIOR_DRAWS, log_weights, propose
 from plurigp.core.arrays import Array
 from plurigp.estimator import PluriGP
-from plurigp.inference.compiling import compiled_work
+from plurigp.inference.compiling import jax_runtime
 from plurigp.inference.encoder import LatentNormal
 from plurigp.inference.gp.sparse import moments, project
 from plurigp.likelihoods import evaluate
@@ -41,13 +40,13 @@ class Scorer:
 
 def own_scorer(model: PluriGP) -> Scorer:
     """The model's own likelihoods, in the columns' own units."""
-    own = _narrow(model._ready())
+    own = _narrow(model.predictor_)
     return Scorer(own, own, model.coder_.log_units)
 
 
 def mass_scorer(model: PluriGP, noise: NoiseModel, n_levels: int) -> Scorer:
     """A Gaussian-for-all model whose first n_levels columns are levels 0 and 1: those are scored by mass."""
-    predictor, coder = model._ready(), model.coder_
+    predictor, coder = model.predictor_, model.coder_
     (block,), (theta,) = predictor.layout.blocks, predictor.model.thetas
     assert predictor.layout.order == tuple(range(block.n_columns))
     log_sd = np.asarray((tied(theta) if noise.shared else theta)["log_sd"])
@@ -69,7 +68,7 @@ def _part(block: Block, first: int, last: int, like: Any) -> Block:
 
 def exact_scorer(model: PluriGP, kinds: Mapping[str, Any]) -> Scorer:
     """The model's parameters with other likelihoods by kind, at their own numbers of quadrature points."""
-    predictor = model._ready()
+    predictor = model.predictor_
     swapped = tuple(
         Block(kinds.get(b.likelihood.kind, b.likelihood), b.columns, b.slots, b.functions, b.n_functions)
         for b in predictor.layout.blocks
@@ -137,7 +136,7 @@ def score(
     scorer = scorer or own_scorer(model)
     noise = standard_draws(DRAWS, scorer.predictor.n_components).astype(np.float32)
     tables = [model.coder_.table(frame) for frame in (truth, shown)]
-    qx = [_as_float32(latent(model._ready(), table)) for table in tables]
+    qx = [_as_float32(latent(model.predictor_, table)) for table in tables]
     layout = scorer.predictor.layout
     (values, known), (_, seen) = (arrange(layout, table) for table in tables)
     values = values.astype(np.float32)
@@ -145,7 +144,7 @@ def score(
     names = [column.name for column in model.schema_.used]
     group = np.array([groups[names[d]] for d in order])
     units = scorer.log_units[order]
-    with compiled_work():
+    with jax_runtime():
         expected, rows, some = (
             np.asarray(part, float)
             for part in _whole_rows(scorer.predictor, values, known, group == "real", qx[0], noise)

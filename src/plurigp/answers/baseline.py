@@ -5,17 +5,17 @@ It is what a model must beat to have learned anything from the other columns.
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from jaxtyping import Bool, Float
 
+from plurigp.answers.predictor import schema_order
 from plurigp.core.arrays import Array, Scalar
 from plurigp.data import Table
-from plurigp.inference.compiling import compiled_work
+from plurigp.inference.compiling import jax_runtime
+from plurigp.inference.optimise import minimise
 from plurigp.likelihoods.evaluate import Thetas, cell_log_probs, column_starts, predictive_log_probs
 from plurigp.likelihoods.layout import Layout, arrange, make_layout, rules_of
 
@@ -35,18 +35,16 @@ class Marginals:
         """Maximum likelihood on the observed cells."""
         layout = make_layout(table.schema)
         values, seen = arrange(layout, table)
-        with compiled_work():
+        with jax_runtime():
             fitted = _fit(layout, *column_starts(table.schema, layout, values, seen), values, seen)
             return Marginals(layout, *jax.tree.map(np.asarray, fitted))
 
     def log_density(self, table: Table) -> np.ndarray:
         """log p(y) of every cell [N D], coded units, NaN at gaps."""
         values, seen = arrange(self.layout, table)
-        with compiled_work():
+        with jax_runtime():
             cells = np.asarray(_cells(self.layout, self.bias, self.thetas, values, seen))
-        out = np.empty_like(cells)
-        out[:, list(self.layout.order)] = np.where(seen, cells, np.nan)
-        return out
+        return schema_order(self.layout, np.where(seen, cells, np.nan))
 
 
 @partial(jax.jit, static_argnames=("layout",))
@@ -70,13 +68,4 @@ def _fit(
         cells = cell_log_probs(layout, tree[1], values, tree[0])
         return -(jnp.where(seen, cells, 0).sum(0) / n).sum()
 
-    adam = optax.adam(optax.cosine_decay_schedule(RATE, STEPS, 0.01))
-    tree = (jnp.asarray(bias), thetas)
-
-    def body(carry: Any, _: None) -> tuple[Any, None]:
-        tree, state = carry
-        update, state = adam.update(jax.grad(objective)(tree), state)
-        return (optax.apply_updates(tree, update), state), None
-
-    (tree, _), _ = jax.lax.scan(body, (tree, adam.init(tree)), None, length=STEPS)
-    return tree
+    return minimise(objective, (jnp.asarray(bias), thetas), STEPS, RATE, 0.01)

@@ -7,7 +7,7 @@ import pandas as pd
 
 from plurigp.answers.baseline import Marginals
 from plurigp.answers.fill import levels_of_columns
-from plurigp.answers.heldout import by, cell_scores
+from plurigp.answers.heldout import cell_scores, scores_by
 from plurigp.data import Table
 from plurigp.data.kinds import kind_of
 from plurigp.estimator import PluriGP
@@ -21,7 +21,8 @@ def predictive_scores(
     model: PluriGP, training: Table, shown: Table, complete: Table
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Scores by column and calibration in hidden cells, beside marginals of the rows that the model was fitted to."""
-    table = by(cell_scores(model, Marginals.fit(training), shown, complete), "column").reset_index()
+    scores = cell_scores(model.predictor_, model.coder_, Marginals.fit(training), shown, complete)
+    table = scores_by(scores, "column").reset_index()
     table.insert(1, "kind", [model.schema_[name].kind for name in table["column"]])
     return table, calibration(model, shown, complete)
 

@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
 
-from plurigp.core.threads import one_thread
+from plurigp.core.threads import single_blas_thread
 from plurigp.study.findings.mixture import Mixture, memberships
 
 RIDGE = 1e-3  # added to the variances, where the prior's are 1: no cluster collapses to a point
@@ -61,7 +61,7 @@ def fixed_mixture(
 
 def _fit_mixture(mixture: GaussianMixture | BayesianGaussianMixture, x: np.ndarray) -> Mixture:
     """On one thread, so that sums have one order; an initialisation that reaches max_iter is good enough."""
-    with one_thread(), warnings.catch_warnings():
+    with single_blas_thread(), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         mixture.fit(np.asarray(x, float))
     C = len(mixture.weights_)
