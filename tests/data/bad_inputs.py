@@ -99,7 +99,7 @@ FILES: list[tuple[str, Act, str]] = [
     ("file: header without rows", reads("a,b\n"), r"bad\.csv: there are column names but no rows"),
     ("file: no header", reads("1,2.5\n3,4\n"), r"bad\.csv, line 1: only numbers.*add a line of names"),
     ("file: empty name", reads("a,,c\n1,2,3\n"), r"bad\.csv, line 1: column 2 has no name"),
-    ("file: row labels without a name", reads(",a\n0,1.5\n"), r"line 1: column 1 has no name.*without row labels"),
+    ("file: row labels without a name", reads(",a\n0,1.5\n"), r"line 1: column 1 has no name.*leave row labels out"),
     ("file: duplicate names", reads("a,b,a\n1,2,3\n"), r"line 1: the name of column 'a' occurs more than once"),
     ("file: names that differ by spaces", reads("a,b, a\n1,2,3\n"), r"column 'a' occurs more than once"),
     ("file: a short row", reads("a,b,c\n1,2,3\n4,5\n"), r"bad\.csv, line 3: 2 cells where there are 3 column names"),
@@ -177,7 +177,7 @@ DECLARED: list[tuple[str, Act, str]] = [
     (
         "declared: three values as bernoulli",
         infers(good(), {"ward": "bernoulli"}),
-        r"holds 3 different values.*categorical",
+        r"holds 3 distinct values.*categorical",
     ),
     ("declared: one value as bernoulli", infers(good(x="y"), {"x": "bernoulli"}), r"column 'x'.*one value \('y'\)"),
     ("declared: one level as categorical", infers(good(x="y"), {"x": "categorical"}), r"column 'x'.*one value \('y'\)"),
@@ -190,12 +190,12 @@ DECLARED: list[tuple[str, Act, str]] = [
     (
         "declared: negative count",
         infers(cell("visits", 2, -1), {"visits": "poisson"}),
-        r"row 2: the count is negative",
+        r"row 2: the value is not a whole number from 0 up",
     ),
     (
         "declared: broken count",
         infers(cell("visits", 7, 1.5), {"visits": "poisson"}),
-        r"row 7: the count is not a whole",
+        r"row 7: the value is not a whole",
     ),
     (
         "declared: proportion of 1.2",
@@ -277,7 +277,11 @@ LATER: list[tuple[str, Act, str]] = [
     ("later: text among numbers", codes(cell("age", 11, "old")), r"column 'age', row 11: text in a column of numbers"),
     ("later: infinity", codes(cell("age", 12, np.inf)), r"column 'age', row 12: the value is inf"),
     ("later: a sentinel", codes(cell("age", 13, 1e50)), r"column 'age', row 13: .*standard deviations.*sentinel"),
-    ("later: negative count", codes(cell("visits", 14, -2)), r"column 'visits', row 14: the count is negative"),
+    (
+        "later: negative count",
+        codes(cell("visits", 14, -2)),
+        r"column 'visits', row 14: the value is not a whole number from 0 up",
+    ),
     (
         "later: proportion of 1.2",
         codes(cell("share", 15, 1.2)),

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plurigp.data import Column
-from plurigp.data.kinds import cells_in, read_column
+from plurigp.data import Column, to_rows
 from plurigp.data.limits import bounds_of_text, text_of_bounds
 from plurigp.data.write import write_bounds, write_times
 
@@ -30,7 +29,7 @@ def test_texts_as_people_write_them():
 def again(column, bounds, frame):
     """The bounds that are read from what was written, and the frame with it."""
     written = frame.assign(**write_bounds(column, np.array(bounds), frame))
-    return read_column(column, cells_in(written, column.name), written), written
+    return to_rows(written).numbers(column), written
 
 
 PLAIN = [(-2.0, -2.0), (-INF, 1.0), (3.0, INF), (0.0, 4.0), (GAP, GAP)]
@@ -136,7 +135,7 @@ def test_times_that_share_their_events():
     ]
     written = frame.assign(**write_times(columns, bounds, frame))
     for column, own in zip(columns, bounds, strict=True):
-        np.testing.assert_array_equal(read_column(column, cells_in(written, column.name), written), own)
+        np.testing.assert_array_equal(to_rows(written).numbers(column), own)
     assert written["e"].tolist()[:3] == ["no", "died", "no"]
 
 

@@ -11,28 +11,25 @@ from plurigp.core.files import whole_file
 if TYPE_CHECKING:
     import pandas as pd
 
-    from plurigp.data.schema import Column, Schema
+    from plurigp.data import Column, Rows, Schema
 
 
 def run_check(
     path: Path, overrides: Path | None, write: Path | None, force: bool, json: bool, compare: bool = False
 ) -> None:
     """Infer, check every cell, print, and write the schema if asked; with `compare`, judge other kinds as well."""
-    from plurigp.data.infer import infer_schema
-    from plurigp.data.read import read_table
-    from plurigp.data.table import Coder
+    from plurigp.data import Coder, infer_schema, read_table, to_rows
 
     if write is not None:
         check_file(write, force)
     frame = read_table(path)
     with about(path):
-        coder = Coder.fit(frame, infer_schema(frame, overrides))
-        coder.table(frame)
-    schema = coder.schema
+        rows = to_rows(frame)
+        schema = Coder.fit(rows, infer_schema(rows, overrides)).schema
     if write is not None:
         with whole_file(write) as part:
             part.write_text(schema.to_toml(), encoding="utf-8")
-    compared = _compared(path, frame, schema) if compare else {}
+    compared = _compared(path, rows, schema) if compare else {}
     if json:
         say_json(as_json(path, frame, schema) | ({"compared": compared} if compare else {}))
         return
@@ -43,13 +40,13 @@ def run_check(
         say(f"wrote {write}: edit it and hand it back with --schema {write}")
 
 
-def _compared(path: Path, frame: "pd.DataFrame", schema: "Schema") -> dict[str, Any]:
+def _compared(path: Path, rows: "Rows", schema: "Schema") -> dict[str, Any]:
     from dataclasses import asdict
 
     from plurigp.estimator.compare import compare_kinds
 
     with about(path):
-        return {name: asdict(found) for name, found in compare_kinds(frame, schema).items()}
+        return {name: asdict(found) for name, found in compare_kinds(rows, schema).items()}
 
 
 def show_compared(compared: dict[str, Any]) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 import typer
 
 from plurigp.cli.interrupt import end, heard
-from plurigp.cli.text import plain
+from plurigp.core.text import printable
 
 FAILED, INTERNAL = 1, 70
 
@@ -75,9 +75,9 @@ def message(error: Exception) -> str:
 
 
 def _failed(line: str, code: int) -> typer.Exit:
-    print(plain(line), file=sys.stderr)
+    print(printable(line), file=sys.stderr)
     return typer.Exit(code)
 
 
 def _warn(message: Warning | str, *_: object, **__: object) -> None:
-    print(plain(f"warning: {message}"), file=sys.stderr)
+    print(printable(f"warning: {message}"), file=sys.stderr)

@@ -23,12 +23,12 @@ def run_fit(
     from plurigp.data import infer_schema, is_parquet, read_table, to_rows
     from plurigp.estimator import PluriGP
 
-    frame = to_rows(path) if is_parquet(path) else read_table(path)
+    rows = to_rows(path if is_parquet(path) else read_table(path))
     start = time.monotonic()
     with about(path):
-        schema = infer_schema(frame, overrides).override(dict.fromkeys(exclude, "aside"))
-        model = PluriGP(schema=schema, verbose=not json, **options).fit(path if is_parquet(path) else frame)
-    answer = summary(model, out, len(frame), time.monotonic() - start)
+        schema = infer_schema(rows, overrides).override(dict.fromkeys(exclude, "aside"))
+        model = PluriGP(schema=schema, verbose=not json, **options).fit(rows)
+    answer = summary(model, out, len(rows), time.monotonic() - start)
     model.set_params(verbose=False).save(out)
     if json:
         say_json(answer)

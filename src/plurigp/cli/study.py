@@ -28,15 +28,15 @@ def run_study(
     """Read, settle, run or go on, and say what came of it; options given here win over the configuration file."""
     if out.exists() and not out.is_dir():
         raise CommandError(f"{out}: is a file; --out must name a folder.")
-    from plurigp.data import infer_schema, read_table
+    from plurigp.data import infer_schema, read_table, to_rows
     from plurigp.study import Study, read_config
 
     settings = ({} if config is None else read_config(config)) | options
     study = Study(out=out, n_jobs=n_jobs, dask=dask, verbose=not json, **settings)
-    frame = read_table(path)
+    rows = to_rows(read_table(path))
     with about(path):
-        study.schema = infer_schema(frame, schema).override(dict.fromkeys(exclude, "aside"))
-        result = study.fit(frame)
+        study.schema = infer_schema(rows, schema).override(dict.fromkeys(exclude, "aside"))
+        result = study.fit(rows)
     written = write_page(result, out / REPORT, out)
     if json:
         say_json({"study": str(out), "report": str(out / REPORT), **result.facts})

@@ -12,7 +12,7 @@ import pandas as pd
 from scipy.special import expit, ndtr, softmax
 
 from plurigp.core.types import DataError
-from plurigp.data.schema import Column, Schema
+from plurigp.data import Column, Schema
 from plurigp.datasets.further import FURTHER
 from plurigp.datasets.plans import EDGE, Family, Plan
 

@@ -10,7 +10,7 @@ SKEWED = "positive with a long right tail"
 SKEWED_WITH_ZEROS = "a few zeros, the others with a long right tail"
 FAR_OUT = "a number on a continuous scale, some of them far out"
 REAL = "a number on a continuous scale"
-KINDS = {SKEWED: "lognormal", SKEWED_WITH_ZEROS: "zero_lognormal", FAR_OUT: "student_t", REAL: "gaussian"}
+KIND_BY_REASON = {SKEWED: "lognormal", SKEWED_WITH_ZEROS: "zero_lognormal", FAR_OUT: "student_t", REAL: "gaussian"}
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Field:
 
 
 def _real(name: str, source: str, unit: str, meaning: str, reason: str = REAL) -> Field:
-    return Field(name, source, "baseline", "float64", unit, meaning, KINDS[reason], reason)
+    return Field(name, source, "baseline", "float64", unit, meaning, KIND_BY_REASON[reason], reason)
 
 
 def _binary(name: str, source: str, meaning: str, levels: tuple[str, str] = ("no", "yes")) -> Field:

@@ -1,11 +1,11 @@
 """PluriGP: the scikit-learn face, the only mutable object. It adapts; the work is done below."""
 
-import json
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, replace
 from functools import partial
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +25,9 @@ from plurigp.answers.gaps import describe
 from plurigp.answers.latent import positions
 from plurigp.answers.pit import unchanged
 from plurigp.answers.predictor import Predictor, make_predictor
+from plurigp.core.text import jsonable
 from plurigp.core.types import DataError
-from plurigp.data import Coder, Schema, Table, infer_schema, is_parquet, read_table, to_frame, to_rows
+from plurigp.data import Coder, Rows, Schema, Table, infer_schema, is_parquet, read_table, to_rows
 from plurigp.estimator.parameters import check_count, check_parameters
 from plurigp.estimator.persistence import (
     RANK_MAPS,
@@ -154,13 +155,8 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def _fit(self, X: Any) -> None:
         check_parameters(self.get_params(deep=False))
-        frame = self._frame(X, reset=True)
-        if len(frame) < 2:
-            raise DataError("1 sample (row) is not enough to learn a map from; give at least 2 rows")
-        coder = Coder.fit(frame, infer_schema(frame, self.schema))
-        layout = make_layout(coder.schema)
-        values, seen = arrange_columns(layout, coder.coded_columns(frame), len(frame), self.dtype)
-        settings = self._settings(len(frame))
+        coder, layout, values, seen = self._coded(X)
+        settings = self._settings(len(seen))
         seed = _seed(self.random_state)
         wanted = self.calibrate and self.encoder != "free"
         calibration = Calibration(layout, values, seen, coder.schema, seed) if wanted else None
@@ -173,6 +169,15 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         if calibration is not None:
             with self._device():
                 self.rank_maps_ = calibration.maps(self._predictor)
+
+    def _coded(self, X: Any) -> tuple[Coder, Layout, np.ndarray, np.ndarray]:
+        """The training rows, in block order; what their columns were parsed into goes when this returns."""
+        rows = self._rows(X, reset=True)
+        if len(rows) < 2:
+            raise DataError("1 sample (row) is not enough to learn a map from; give at least 2 rows")
+        coder = Coder.fit(rows, infer_schema(rows, self.schema))
+        layout = make_layout(coder.schema)
+        return coder, layout, *arrange_columns(layout, coder.coded_columns(rows), len(rows), self.dtype)
 
     def _device(self) -> AbstractContextManager[Any]:
         if self.device is None:
@@ -272,28 +277,25 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     # --- answers ---
 
-    def _frame(self, X: Any, reset: bool) -> Any:
-        """The table as a frame; after fit, columns are matched by name, or by place where one side has no names."""
-        if reset and is_parquet(X):
-            rows = to_rows(X)
-            validate_data(self, pd.DataFrame(columns=rows.columns), reset=True, skip_check_array=True)
+    def _rows(self, X: Any, reset: bool) -> Rows:
+        """The table; after fit, columns are matched by name, or by place where one side has no names."""
+        X = X if reset or not is_parquet(X) else read_table(X)
+        rows = to_rows(X)
+        if not reset and rows.columns.tolist() == list(getattr(self, "feature_names_in_", ())):
             return rows
-        frame = read_table(X) if is_parquet(X) else to_frame(X)
-        if not reset and frame.columns.tolist() == list(getattr(self, "feature_names_in_", ())):
-            return frame
-        X = frame if is_parquet(X) else X
-        is_frame = isinstance(X, Mapping) or (isinstance(X, list | tuple) and isinstance(X[0], Mapping))
-        validate_data(self, frame if is_frame else X, reset=reset, skip_check_array=True)
-        return frame if reset else frame.set_axis(self.schema_.names, axis=1)
+        named = isinstance(X, Rows | Mapping) or not rows.in_memory
+        named = named or (isinstance(X, list | tuple) and isinstance(X[0], Mapping))
+        validate_data(self, pd.DataFrame(columns=rows.columns) if named else X, reset=reset, skip_check_array=True)
+        return rows if reset else Rows(rows.frame.set_axis(self.schema_.names, axis=1))
 
-    def _table(self, X: Any) -> tuple[pd.DataFrame, Table]:
+    def _table(self, X: Any) -> Table:
+        """The rows as this model codes them; a Table that its coder made is taken as it is."""
         check_is_fitted(self)
-        frame = self._frame(X, reset=False)
-        return frame, self.coder_.table(frame)
+        return X if isinstance(X, Table) else self.coder_.table(self._rows(X, reset=False))
 
     def transform(self, X: Any, return_std: bool = False) -> Any:
         """Latent means [N Q]; with return_std also their sd. A row's answer does not depend on the other rows."""
-        _, table = self._table(X)
+        table = self._table(X)
         mean, sd = positions(self._ready(), table)
         return (mean, sd) if return_std else mean
 
@@ -313,8 +315,9 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
         With fill_limits, cells known up to a limit ("<0.5") become numbers within it as well.
         """
-        frame, table = self._table(X)
-        filled = self.coder_.fill(frame, fill_values(self._ready(), table), fill_limits)
+        check_is_fitted(self)
+        rows = self._rows(X, reset=False)
+        filled = self.coder_.fill(rows, fill_values(self._ready(), self.coder_.table(rows)), fill_limits)
         return filled.set_axis(X.columns, axis=1) if isinstance(X, pd.DataFrame) else filled
 
     def impute_draws(
@@ -324,11 +327,13 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
         With fill_limits, cells known up to a limit are drawn within it as well.
         """
-        frame, table = self._table(X)
+        check_is_fitted(self)
+        rows = self._rows(X, reset=False)
+        table = self.coder_.table(rows)
         check_count("n_draws", n_draws)
         chunks = draw_given(self._ready(), table, int(n_draws), _seed(random_state))
         coded = np.concatenate([np.stack(list(chunk.draws)) for chunk in chunks], axis=1)
-        filled = [self.coder_.fill(frame, one, fill_limits) for one in coded]
+        filled = [self.coder_.fill(rows, one, fill_limits) for one in coded]
         return [one.set_axis(X.columns, axis=1) if isinstance(X, pd.DataFrame) else one for one in filled]
 
     def describe_gaps(
@@ -340,7 +345,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         no mean: they have the likeliest level and its probability; see `level_probabilities` for all of them.
         Quantiles are calibrated (see `calibrate`); mean and sd are the draws' own.
         """
-        _, table = self._table(X)
+        table = self._table(X)
         check_count("n_draws", n_draws)
         if not all(0 < level < 1 for level in levels):
             raise ValueError(f"levels must lie between 0 and 1; got {list(levels)}")
@@ -349,7 +354,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def level_probabilities(self, X: Any, column: Any) -> pd.DataFrame:
         """p(level | the row's observed cells) for every row and level of one column; the column's own cells count."""
-        _, table = self._table(X)
+        table = self._table(X)
         names = [used.name for used in self.schema_.used]
         if column not in names:
             raise DataError(f"column {column!r} is not used by this model; used: {names}")
@@ -361,7 +366,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def score_samples(self, X: Any) -> np.ndarray:
         """A lower bound on log p(observed cells) of every row, importance-weighted, in the columns' own units."""
-        _, table = self._table(X)
+        table = self._table(X)
         return log_density(self._ready(), table) - table.seen @ self.coder_.log_units
 
     def effective_sample_size(self, X: Any) -> np.ndarray:
@@ -369,7 +374,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
         Near 1, the encoder puts the row where its cells do not, and what is said of it is rough; `refine=True` helps.
         """
-        _, table = self._table(X)
+        table = self._table(X)
         return effective_sample_size(self._ready(), table)
 
     def score(self, X: Any, y: Any = None) -> float:
@@ -378,8 +383,8 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def score_cells(self, X: Any, truth: Any) -> pd.DataFrame:
         """log p(cell | the cells in X) for every cell that `truth` has and X has not; NaN elsewhere, own units."""
-        _, shown = self._table(X)
-        _, complete = self._table(truth)
+        shown = self._table(X)
+        complete = self._table(truth)
         if len(complete.seen) != len(shown.seen):
             raise DataError(f"truth has {len(complete.seen)} rows where X has {len(shown.seen)}; give the same rows")
         cells = cell_log_density(self._ready(), shown, complete) - self.coder_.log_units
@@ -389,7 +394,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def score_reconstruction(self, X: Any) -> pd.DataFrame:
         """E log p of every observed cell under its own row's q(x), NaN at gaps, own units: the paper's score, which
         shows the encoder what is scored."""
-        _, table = self._table(X)
+        table = self._table(X)
         cells = reconstruction(self._ready(), table) - self.coder_.log_units
         return pd.DataFrame(cells, columns=[c.name for c in self.schema_.used], index=table.index)
 
@@ -426,10 +431,12 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """Write the fitted model into a folder: arrays as safetensors, the rest as JSON, both hashed."""
         check_is_fitted(self)
         params = {k: v for k, v in self.get_params().items() if k != "schema"}
+        if not isinstance(self.random_state, Integral):  # a generator cannot be kept
+            params["random_state"] = None
         manifest = {
             "plurigp": plurigp.__version__,
             "jax": jax.__version__,
-            "params": _jsonable(params),
+            "params": jsonable(params),
             "schema_declared": self.schema is not None,
             "settings": asdict(self._settings_),
             "coder": self.coder_.to_dict(),
@@ -457,18 +464,6 @@ def _and_once(line: ProgressLine, beside: Callable[[], None] | None) -> Callable
 def _seed(random_state: Any) -> int:
     """One number from whatever scikit-learn takes as random_state."""
     return int(check_random_state(random_state).randint(2**31 - 1))
-
-
-def _jsonable(params: dict[str, Any]) -> dict[str, Any]:
-    """Parameters as JSON keeps them; a generator object as random_state cannot be kept and becomes null."""
-
-    def plain(value: Any) -> Any:
-        try:
-            return json.loads(json.dumps(value, default=lambda v: v.item()))
-        except (TypeError, AttributeError, ValueError):
-            return None
-
-    return {name: plain(value) for name, value in params.items()}
 
 
 def _units_by_kind(schema: Schema, layout: Layout, seen: np.ndarray, log_units: np.ndarray) -> dict[str, float]:

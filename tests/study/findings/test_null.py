@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 
 from plurigp import PluriGP
-from plurigp.data.kinds import cells_in, read_column
+from plurigp.data import to_rows
 from plurigp.study.findings.null import structureless_table
 
 N = 400
@@ -81,7 +81,7 @@ def drawn(model):
 
 
 def bounds_of(model, frame, name):
-    return read_column(model.schema_[name], cells_in(frame, name), frame)
+    return to_rows(frame).numbers(model.schema_[name])
 
 
 def by_chance(real, new):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import stats
 
-from plurigp.data.observed import Observed
+from plurigp.data.rows import Observed
 from plurigp.study.findings.censored import (
     Group,
     Normals,

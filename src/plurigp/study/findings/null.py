@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 
 from plurigp.answers.draws import draw_table
-from plurigp.data import Column, Schema
+from plurigp.data import Column, Schema, to_rows
 from plurigp.data.censoring import censor_like, rounded_like, with_one_status
-from plurigp.data.kinds import cells_in, kind_of, read_column
+from plurigp.data.kinds import kind_of
 from plurigp.data.write import write_bounds, write_times
 from plurigp.estimator import PluriGP
 from plurigp.study.findings.consensus import pair_consensus, random_pairs
@@ -96,9 +96,9 @@ def censored_cells(
 
     Columns that share an event share the random numbers too: a row followed for long is so in all of them.
     """
-    seed, new = int(rng.integers(2**63)), []
+    seed, new, rows = int(rng.integers(2**63)), [], to_rows(frame)
     for column, value in zip(columns, values, strict=True):
-        bounds, positive = read_column(column, cells_in(frame, column.name), frame), kind_of(column).positive
+        bounds, positive = rows.numbers(column), kind_of(column).positive
         censored = censor_like(bounds, value, positive, np.random.default_rng(seed))
         new.append(rounded_like(bounds, censored, positive))
     if columns[0].event is None:
