@@ -3,7 +3,6 @@
 import re
 from dataclasses import dataclass
 from decimal import Decimal
-from enum import Enum, auto
 from functools import lru_cache
 from numbers import Real
 from typing import Any
@@ -36,22 +35,12 @@ class ColumnCells:
     ordered: bool = False
 
 
-class Misfit(Enum):
-    """What makes a column unfit for its kind."""
-
-    TEXT = auto()
-    LIMIT = auto()
-    VALUE = auto()
-    MORE_LEVELS = auto()
-    FEWER_LEVELS = auto()
-
-
 class MisfitError(DataError):
-    """Cells that another kind would take; the message has no full stop, since `kinds` ends it by naming that kind."""
+    """Cells that another kind would take; `kinds` ends the message by naming it."""
 
-    def __init__(self, message: str, misfit: Misfit) -> None:
+    def __init__(self, message: str, misfit: str) -> None:
         super().__init__(message)
-        self.misfit = misfit
+        self.misfit = misfit  # "text", "limit", "value", "more levels" or "fewer levels"
 
 
 def cells_of(series: pd.Series | np.ndarray, name: object = None) -> ColumnCells:
@@ -145,14 +134,14 @@ def _check_objects(values: np.ndarray, seen: np.ndarray, name: object) -> None:
 def _floats(values: np.ndarray) -> np.ndarray:
     try:
         return values.astype(np.float64)
-    except OverflowError:  # a whole number beyond 1e308
+    except OverflowError:
         return np.array([_float(value) for value in values])
 
 
 def _float(value: Any) -> float:
     try:
         return float(value)
-    except OverflowError:
+    except OverflowError:  # a whole number beyond 1e308
         return np.inf
 
 
@@ -230,7 +219,7 @@ def _check_parsed(parsed: np.ndarray, cells: ColumnCells, name: object) -> None:
         is_limit = str(cells.distinct[code]).strip().startswith(("<", ">", "≤", "≥"))
         finding = f"{'a limit' if is_limit else 'text'} in a column of numbers"
         message = f"{at(name, first_row(cells, code))}: {finding}; correct it, make it a gap"
-        raise MisfitError(message, Misfit.LIMIT if is_limit else Misfit.TEXT)
+        raise MisfitError(message, "limit" if is_limit else "text")
 
 
 def n_distinct(cells: ColumnCells) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 from plurigp.core.text import at, nearest, show
 from plurigp.core.types import DataError
 from plurigp.data import levels, limits, numeric
-from plurigp.data.cells import ColumnCells, Misfit, MisfitError
+from plurigp.data.cells import ColumnCells, MisfitError
 from plurigp.data.column import ASIDE, Column
 from plurigp.data.numeric import Support, Units
 
@@ -88,156 +88,93 @@ _NUMBERS = ("gaussian", "student_t", "lognormal", "gamma")
 _COUNTS = ("poisson", "negative_binomial", "zero_inflated_poisson")
 _CENSORED_KINDS = ("censored_gaussian", "censored_lognormal", "censored_gamma")
 _CENSORED = 'some of them censored ("<0.5", ">200", "1-3"; or upper = the column of the upper bounds)'
+_Measure = EffectMeasure
 
-_number = partial(Kind, effect_measure=EffectMeasure.MEAN, units=numeric.standard_units, code=numeric.standardise)
-_positive = partial(
-    Kind, label="positive number", effect_measure=EffectMeasure.LOG_MEAN, support=numeric.POSITIVE, wider="gaussian",
-    units=numeric.geometric_units, code=numeric.in_units, stand_in=(1.0,), rivals=_NUMBERS,
-)  # fmt: skip
+# fmt: off
+_number = partial(Kind, effect_measure=_Measure.MEAN, units=numeric.standard_units, code=numeric.standardise)
+_positive = partial(Kind, label="positive number", effect_measure=_Measure.LOG_MEAN, support=numeric.POSITIVE,
+                    wider="gaussian", units=numeric.geometric_units, code=numeric.in_units, stand_in=(1.0,),
+                    rivals=_NUMBERS)
 _bounded = partial(Kind, has_bounds=True, own_units=True)
-_positive_bounds = partial(
-    _bounded, support=numeric.POSITIVE, wider="censored_gaussian", units=limits.geometric_bounded_units,
-    code=limits.bounds_in_units, stand_in=(numeric.SMALLEST_RATIO, numeric.LARGEST_RATIO, 0.0),
-)  # fmt: skip
-_censored_positive = partial(
-    _positive_bounds, read=limits.read_positive_bounds, label="positive number, some up to a limit",
-    effect_measure=EffectMeasure.CENSORED_LOG_MEAN, settings=("upper",), rivals=_CENSORED_KINDS,
-)  # fmt: skip
-_count = partial(
-    Kind, effect_measure=EffectMeasure.RATE, support=numeric.COUNT, wider="gaussian", decode=numeric.nearest_count,
-    rivals=_COUNTS, heavier=("lognormal", "zero_lognormal"),
-)  # fmt: skip
-_proportion = partial(
-    Kind, effect_measure=EffectMeasure.MEAN, read=numeric.read_proportions, decode=numeric.unsqueeze,
-    settings=("bounds",),
-)  # fmt: skip
+_positive_bounds = partial(_bounded, support=numeric.POSITIVE, wider="censored_gaussian",
+                           units=limits.geometric_bounded_units, code=limits.bounds_in_units,
+                           stand_in=(numeric.SMALLEST_RATIO, numeric.LARGEST_RATIO, 0.0))
+_censored_positive = partial(_positive_bounds, label="positive number, some up to a limit",
+                             effect_measure=_Measure.CENSORED_LOG_MEAN, read=limits.read_positive_bounds,
+                             settings=("upper",), rivals=_CENSORED_KINDS)
+_proportion = partial(Kind, effect_measure=_Measure.MEAN, read=numeric.read_proportions, decode=numeric.unsqueeze,
+                      settings=("bounds",))
+_count = partial(Kind, effect_measure=_Measure.RATE, support=numeric.COUNT, wider="gaussian",
+                 decode=numeric.nearest_count, rivals=_COUNTS, heavier=("lognormal", "zero_lognormal"))
 _leveled = partial(Kind, read=levels.read_levels, decode=numeric.nearest_count, settings=("levels",))
 
 _ENTRIES = (
     # numbers
-    _number(name="gaussian", about="numbers of any size", label="number", rivals=_NUMBERS, safer=("beta",)),
-    _number(
-        name="gaussian_hetero", about="numbers whose noise differs from row to row", label="number of uneven spread"
-    ),
-    _number(
-        name="student_t",
-        about="numbers with heavy tails or outliers",
-        label="number with outliers",
-        rivals=_NUMBERS,
-        safer=("gaussian",),
-    ),
-    _positive(name="gamma", about="numbers above zero, skewed, whose sd grows with their mean"),
-    _positive(name="lognormal", about="numbers above zero with a long right tail: lab values, costs, durations"),
-    Kind(
-        name="zero_lognormal",
-        about="amounts of which many are exactly zero, the others with a long right tail: costs, doses, gains",
-        label="amount, often zero",
-        effect_measure=EffectMeasure.ANY_AND_AMOUNT,
-        support=numeric.NOT_NEGATIVE,
-        wider="gaussian",
-        units=numeric.geometric_units,
-        code=numeric.amounts_in_units,
-        stand_in=(0.0, 0.0),
-        own_units=True,
-    ),
+    _number(name="gaussian", label="number", rivals=_NUMBERS, safer=("beta",),
+            about="numbers of any size"),
+    _number(name="gaussian_hetero", label="number of uneven spread",
+            about="numbers whose noise differs from row to row"),
+    _number(name="student_t", label="number with outliers", rivals=_NUMBERS, safer=("gaussian",),
+            about="numbers with heavy tails or outliers"),
+    _positive(name="gamma",
+              about="numbers above zero, skewed, whose sd grows with their mean"),
+    _positive(name="lognormal",
+              about="numbers above zero with a long right tail: lab values, costs, durations"),
+    Kind(name="zero_lognormal", label="amount, often zero", effect_measure=_Measure.ANY_AND_AMOUNT,
+         about="amounts of which many are exactly zero, the others with a long right tail: costs, doses, gains",
+         support=numeric.NOT_NEGATIVE, wider="gaussian", units=numeric.geometric_units,
+         code=numeric.amounts_in_units, stand_in=(0.0, 0.0), own_units=True),
     # numbers known up to a limit; a gap is a cell whose bounds say nothing
-    _bounded(
-        name="censored_gaussian",
-        about=f"numbers, {_CENSORED}",
-        label="number, some up to a limit",
-        effect_measure=EffectMeasure.CENSORED_MEAN,
-        read=limits.read_bounds,
-        units=limits.bounded_units,
-        code=limits.standardise_bounds,
-        stand_in=(-numeric.MAX_DEVIATIONS, numeric.MAX_DEVIATIONS, 0.0),
-        settings=("upper",),
-        rivals=_CENSORED_KINDS,
-    ),
-    _censored_positive(name="censored_lognormal", about=f"positive numbers with a long right tail, {_CENSORED}"),
-    _censored_positive(name="censored_gamma", about=f"positive numbers whose sd grows with their mean, {_CENSORED}"),
-    _positive_bounds(
-        name="weibull",
-        about="times to an event; event = the column that holds 1 where it happened, 0 where the time is a lower bound",
-        label="time to an event",
-        effect_measure=EffectMeasure.HAZARD,
-        read=limits.read_times,
-        settings=("event",),
-    ),
-    # proportions and counts
-    _proportion(
-        name="beta",
-        about="proportions between two bounds; bounds = [0, 100] for percent, [0, 1] if left out",
-        label="proportion",
-        units=numeric.squeezed_range_units,
-        code=numeric.squeeze,
-        stand_in=(0.5,),
-        rivals=("beta", "gaussian"),
-    ),
-    _proportion(
-        name="zero_one_beta",
-        about="proportions of which some are exactly 0 or 1, for reasons of their own; bounds as for beta",
-        label="proportion, often 0 or 1",
-        units=numeric.range_units,
-        code=numeric.proportions_and_ends,
-        stand_in=(0.5, 0.0),
-        own_units=True,
-    ),
-    Kind(
-        name="binomial",
-        about="successes out of trials; trials = a number, or the name of the column that holds it",
-        label="successes out of trials",
-        effect_measure=EffectMeasure.MEAN,
-        settle=numeric.settle_binomial,
-        read=numeric.read_binomial,
-        support=numeric.COUNT,
-        wider="gaussian",
-        decode=numeric.nearest_count,
-        settings=("trials",),
-        stand_in=(0.0, 1.0),
-    ),
-    _count(name="poisson", about="counts: 0, 1, 2, ...", label="count"),
-    _count(name="negative_binomial", about="counts with more spread than a Poisson", label="count", safer=("poisson",)),
-    _count(
-        name="zero_inflated_poisson",
-        about="counts with more zeros than a Poisson",
-        label="count with many zeros",
-        safer=("poisson",),
-        needs_zeros=True,
-    ),
+    _bounded(name="censored_gaussian", label="number, some up to a limit", effect_measure=_Measure.CENSORED_MEAN,
+             about=f"numbers, {_CENSORED}",
+             read=limits.read_bounds, units=limits.bounded_units, code=limits.standardise_bounds,
+             stand_in=(-numeric.MAX_DEVIATIONS, numeric.MAX_DEVIATIONS, 0.0), settings=("upper",),
+             rivals=_CENSORED_KINDS),
+    _censored_positive(name="censored_lognormal",
+                       about=f"positive numbers with a long right tail, {_CENSORED}"),
+    _censored_positive(name="censored_gamma",
+                       about=f"positive numbers whose sd grows with their mean, {_CENSORED}"),
+    _positive_bounds(name="weibull", label="time to an event", effect_measure=_Measure.HAZARD,
+                     about="times to an event; event = the column that holds 1 where it happened, "
+                           "0 where the time is a lower bound",
+                     read=limits.read_times, settings=("event",)),
+    # proportions
+    _proportion(name="beta", label="proportion", rivals=("beta", "gaussian"),
+                about="proportions between two bounds; bounds = [0, 100] for percent, [0, 1] if left out",
+                units=numeric.squeezed_range_units, code=numeric.squeeze, stand_in=(0.5,)),
+    _proportion(name="zero_one_beta", label="proportion, often 0 or 1",
+                about="proportions of which some are exactly 0 or 1, for reasons of their own; bounds as for beta",
+                units=numeric.range_units, code=numeric.proportions_and_ends, stand_in=(0.5, 0.0), own_units=True),
+    Kind(name="binomial", label="successes out of trials", effect_measure=_Measure.MEAN,
+         about="successes out of trials; trials = a number, or the name of the column that holds it",
+         settle=numeric.settle_binomial, read=numeric.read_binomial, support=numeric.COUNT, wider="gaussian",
+         decode=numeric.nearest_count, settings=("trials",), stand_in=(0.0, 1.0)),
+    # counts
+    _count(name="poisson", label="count",
+           about="counts: 0, 1, 2, ..."),
+    _count(name="negative_binomial", label="count", safer=("poisson",),
+           about="counts with more spread than a Poisson"),
+    _count(name="zero_inflated_poisson", label="count with many zeros", safer=("poisson",), needs_zeros=True,
+           about="counts with more zeros than a Poisson"),
     # levels
-    _leveled(
-        name="bernoulli",
-        about="two values; levels = [no, yes]",
-        label="yes/no",
-        effect_measure=EffectMeasure.ODDS,
-        settle=levels.settle_two_levels,
-    ),
-    _leveled(
-        name="ordinal",
-        about="one of several levels in an order; levels = [lowest, ..., highest]",
-        label="ordered category",
-        effect_measure=EffectMeasure.MEAN_LEVEL,
-        settle=levels.settle_ordered_levels,
-        rivals=("ordinal", "categorical"),
-    ),
-    _leveled(
-        name="categorical",
-        about="one of several levels, in no order; levels = [...]",
-        label="category",
-        effect_measure=EffectMeasure.LEVEL_ODDS,
-        settle=levels.settle_levels,
-        rivals=("ordinal", "categorical"),
-        safer=("ordinal",),
-    ),
+    _leveled(name="bernoulli", label="yes/no", effect_measure=_Measure.ODDS, settle=levels.settle_two_levels,
+             about="two values; levels = [no, yes]"),
+    _leveled(name="ordinal", label="ordered category", effect_measure=_Measure.MEAN_LEVEL,
+             about="one of several levels in an order; levels = [lowest, ..., highest]",
+             settle=levels.settle_ordered_levels, rivals=("ordinal", "categorical")),
+    _leveled(name="categorical", label="category", effect_measure=_Measure.LEVEL_ODDS,
+             about="one of several levels, in no order; levels = [...]",
+             settle=levels.settle_levels, rivals=("ordinal", "categorical"), safer=("ordinal",)),
 )
+# fmt: on
 
 KINDS: dict[str, Kind] = {kind.name: kind for kind in _ENTRIES}
 
 _BETTER_FIT = {  # kinds that take what another refuses
-    Misfit.TEXT: ("categorical", ASIDE),
-    Misfit.LIMIT: ("censored_gaussian", "censored_lognormal"),
-    Misfit.MORE_LEVELS: ("categorical",),
-    Misfit.FEWER_LEVELS: ("bernoulli",),
+    "text": ("categorical", ASIDE),
+    "limit": ("censored_gaussian", "censored_lognormal"),
+    "more levels": ("categorical",),
+    "fewer levels": ("bernoulli",),
 }
 _OTHER_NAMES = {  # what people call these kinds elsewhere
     **dict.fromkeys(("normal", "real", "numeric", "continuous"), "gaussian"),

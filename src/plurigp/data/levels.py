@@ -8,7 +8,6 @@ from plurigp.core.text import at, listing, show
 from plurigp.core.types import DataError
 from plurigp.data.cells import (
     ColumnCells,
-    Misfit,
     MisfitError,
     as_numbers,
     distinct_levels,
@@ -50,7 +49,7 @@ def settle_two_levels(column: Column, cells: ColumnCells) -> Column:
     if len(found) == 1:
         raise DataError(f"{_declared_but_holds(column, found)}; give both: levels = [no, yes].")
     if len(found) != 2:
-        raise MisfitError(f"{_declared_but_holds(column, found)}; recode them", Misfit.MORE_LEVELS)
+        raise MisfitError(f"{_declared_but_holds(column, found)}; recode them", "more levels")
     return replace(column, levels=two_levels(found, cells.ordered))
 
 
@@ -73,7 +72,7 @@ def settle_ordered_levels(column: Column, cells: ColumnCells) -> Column:
     column = settle_levels(column, cells)
     if len(column.levels) < 3:
         message = f"{at(column.name)}: {column.kind} needs at least 3 levels, not 2; add levels"
-        raise MisfitError(message, Misfit.FEWER_LEVELS)
+        raise MisfitError(message, "fewer levels")
     return column
 
 

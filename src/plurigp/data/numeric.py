@@ -7,7 +7,7 @@ import numpy as np
 
 from plurigp.core.text import amount, at, show
 from plurigp.core.types import DataError
-from plurigp.data.cells import ColumnCells, Misfit, MisfitError, as_numbers
+from plurigp.data.cells import ColumnCells, MisfitError, as_numbers
 from plurigp.data.column import Column
 
 PROPORTION_MARGIN = 1e-6  # coded proportions stay this far inside (0, 1), so that float32 keeps them there
@@ -57,7 +57,7 @@ def check_support(name: object, numbers: np.ndarray, support: Support, kind: str
     if wrong.any():
         finding = f"the value {support.finding}, which {kind} does not allow"
         message = f"{at(name, int(np.argmax(wrong)))}: {finding}; correct it, make it a gap"
-        raise MisfitError(message, Misfit.VALUE)
+        raise MisfitError(message, "value")
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------

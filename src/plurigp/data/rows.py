@@ -3,7 +3,7 @@
 import os
 from collections.abc import Hashable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -102,7 +102,7 @@ class Rows:
         self.source, self.columns, self.index = source, source.columns, source.index
         self.in_memory = isinstance(source, pd.DataFrame)
         self._cells: dict[str, ColumnCells] = {}
-        self._numbers: dict[Column, np.ndarray] = {}
+        self._numbers: dict[tuple, np.ndarray] = {}
 
     def __len__(self) -> int:
         return len(self.index)
@@ -130,7 +130,7 @@ class Rows:
 
     def numbers(self, column: Column) -> np.ndarray:
         """Checked raw numbers [N R] of one column, NaN at gaps, read together with its companion where it has one."""
-        key = _reading(column)
+        key = column.reading
         if key in self._numbers:
             return self._numbers[key]
         companion = None if column.companion is None else self.cells(column.companion)
@@ -160,13 +160,12 @@ class Rows:
         for column in columns:
             name = column.name
             if column.companion is None and name in objects and name not in self._cells and _is_plain(dtypes[name]):
-                reading = replace(_reading(column), name=""), dtypes[name].name
-                alike.setdefault(reading, []).append(column)
+                alike.setdefault((column.reading[1:], dtypes[name].name), []).append(column)
         for group in alike.values():
             with suppress(DataError):  # each of them alone will name the column and row
                 cells = cells_of(np.concatenate([objects[column.name] for column in group]), group[0].name)
                 parts = np.split(read_cells(group[0], cells), len(group))
-                self._numbers |= zip(map(_reading, group), parts, strict=True)
+                self._numbers |= {column.reading: part for column, part in zip(group, parts, strict=True)}
 
 
 def to_rows(X: object) -> Rows:
@@ -177,11 +176,6 @@ def to_rows(X: object) -> Rows:
         X = ParquetTable(X)  # type: ignore[arg-type]  # is_parquet says that it is a path
         check_shape(len(X.index), len(X.columns))
     return Rows(X if isinstance(X, ParquetTable) else to_frame(X))
-
-
-def _reading(column: Column) -> Column:
-    """What decides how a column is read."""
-    return replace(column, reason="", dtype="")
 
 
 def _is_plain(dtype: Any) -> bool:

@@ -8,7 +8,9 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
-from plurigp.core.text import listing, nearest, show
+import tomlkit
+
+from plurigp.core.text import jsonable, listing, nearest, show
 from plurigp.core.types import DataError
 from plurigp.estimator import PluriGP
 from plurigp.estimator.parameters import check_parameters
@@ -144,29 +146,9 @@ def read_config(path: Path) -> dict[str, Any]:
 
 def config_toml(config: StudyConfig) -> str:
     """The exact configuration as TOML that `read_config` takes; None is left out."""
-    plain = {key: value for key, value in config.to_dict().items() if value is not None}
-    tables = {key: value for key, value in plain.items() if isinstance(value, dict)}
-    lines = [f"{key} = {_toml(value)}" for key, value in plain.items() if key not in tables]
-    for name, table in tables.items():
-        lines += ["", f"[{name}]", *(f"{_toml(str(key))} = {_toml(value)}" for key, value in sorted(table.items()))]
-    return "\n".join(lines) + "\n"
-
-
-def _toml(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(_toml(item) for item in value) + "]"
-    if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{_toml(str(key))} = {_toml(item)}" for key, item in value.items()) + "}"
-    if not isinstance(value, str):
-        return repr(value)
-    body = "".join(c if c.isprintable() and c not in '"\\' else _escaped(c) for c in value)
-    return f'"{body}"'
-
-
-def _escaped(character: str) -> str:
-    return f"\\{character}" if character in '"\\' else f"\\U{ord(character):08X}"
+    settings = jsonable(config.to_dict())
+    settings["model"] = {key: value for key, value in settings["model"].items() if value is not None}
+    return tomlkit.dumps({key: value for key, value in settings.items() if value is not None})
 
 
 def _several(given: Any) -> tuple[Any, ...]:
