@@ -138,8 +138,8 @@ TABLES: list[tuple[str, Act, str]] = [
     ("table: a path instead", infers("table.csv"), r"read_table"),
     ("table: a list in a cell", infers(cell("age", 3, [1, 2])), r"column 'age', row 3: a cell of type list.*aside"),
     ("table: a dict in a cell", infers(cell("ward", 4, {})), r"column 'ward', row 4: a cell of type dict"),
-    ("table: infinity", infers(cell("age", 5, np.inf)), r"column 'age', row 5: the value is inf; correct it"),
-    ("table: minus infinity", infers(cell("age", 5, -np.inf)), r"row 5: the value is -inf"),
+    ("table: infinity", infers(cell("age", 5, np.inf)), r"column 'age', row 5: the value is infinite; correct it"),
+    ("table: minus infinity", infers(cell("age", 5, -np.inf)), r"row 5: the value is infinite"),
     ("table: 1e308", infers(cell("age", 6, 1e308)), r"column 'age', row 6: the value is beyond 1e\+100"),
     (
         "table: nothing usable",
@@ -275,7 +275,7 @@ LATER: list[tuple[str, Act, str]] = [
     ),
     ("later: a hostile level", codes(cell("ward", 2, "a\nb" * 99)), r"level 'a\\nba\\nb.*\.\.\. was not seen"),
     ("later: text among numbers", codes(cell("age", 11, "old")), r"column 'age', row 11: text in a column of numbers"),
-    ("later: infinity", codes(cell("age", 12, np.inf)), r"column 'age', row 12: the value is inf"),
+    ("later: infinity", codes(cell("age", 12, np.inf)), r"column 'age', row 12: the value is infinite"),
     ("later: a sentinel", codes(cell("age", 13, 1e50)), r"column 'age', row 13: .*standard deviations.*sentinel"),
     (
         "later: negative count",

@@ -43,6 +43,13 @@ class MisfitError(DataError):
         self.misfit = misfit  # "text", "limit", "value", "more levels" or "fewer levels"
 
 
+def refuse(wrong: np.ndarray, name: object, message: str, misfit: str = "") -> None:
+    """Raises for the first row that is wrong [N]."""
+    if wrong.any():
+        text = f"{at(name, int(np.argmax(wrong)))}: {message}"
+        raise MisfitError(text, misfit) if misfit else DataError(text)
+
+
 def cells_of(series: pd.Series | np.ndarray, name: object = None) -> ColumnCells:
     """Parses a column of any dtype; cells that are neither number, text nor truth value are an error."""
     if isinstance(series, np.ndarray):
@@ -202,24 +209,15 @@ def as_numbers(cells: ColumnCells, name: object) -> np.ndarray:
     if cells.codes is None:
         numbers = cells.numbers if cells.numbers is not None else np.full(len(cells.seen), np.nan)
     else:
-        parsed = level_numbers(cells.distinct)
-        _check_parsed(parsed, cells, name)
-        numbers = np.append(parsed, np.nan)[cells.codes]
-    large = np.abs(numbers) > MAX_MAGNITUDE
-    if large.any():
-        row = int(np.argmax(large))
-        finding = f"is {numbers[row]}" if np.isinf(numbers[row]) else f"is beyond {MAX_MAGNITUDE:.0e} (a sentinel?)"
-        raise DataError(f"{at(name, row)}: the value {finding}; correct it or make it a gap.")
+        numbers = np.append(level_numbers(cells.distinct), np.nan)[cells.codes]
+        words = [str(level).lstrip() for level in cells.distinct if np.isnan(level_number(level))]
+        limits = all(word.startswith(("<", ">", "≤", "≥")) for word in words)
+        finding = f"{'a limit' if limits else 'text'} in a column of numbers; correct it, make it a gap"
+        refuse(np.isnan(numbers) & cells.seen, name, finding, misfit="limit" if limits else "text")
+    refuse(np.isinf(numbers), name, "the value is infinite; correct it or make it a gap.")
+    sentinel = f"the value is beyond {MAX_MAGNITUDE:.0e} (a sentinel?); correct it or make it a gap."
+    refuse(np.abs(numbers) > MAX_MAGNITUDE, name, sentinel)
     return numbers
-
-
-def _check_parsed(parsed: np.ndarray, cells: ColumnCells, name: object) -> None:
-    if np.isnan(parsed).any():
-        code = int(np.argmax(np.isnan(parsed)))
-        is_limit = str(cells.distinct[code]).strip().startswith(("<", ">", "≤", "≥"))
-        finding = f"{'a limit' if is_limit else 'text'} in a column of numbers"
-        message = f"{at(name, first_row(cells, code))}: {finding}; correct it, make it a gap"
-        raise MisfitError(message, "limit" if is_limit else "text")
 
 
 def n_distinct(cells: ColumnCells) -> int:

@@ -4,9 +4,7 @@ import re
 
 import numpy as np
 
-from plurigp.core.text import at
-from plurigp.core.types import DataError
-from plurigp.data.cells import MAX_MAGNITUDE, ColumnCells, as_numbers, first_row, level_number, spell
+from plurigp.data.cells import MAX_MAGNITUDE, ColumnCells, as_numbers, level_number, refuse, spell
 from plurigp.data.column import Column
 from plurigp.data.levels import NO_WORDS, YES_WORDS
 from plurigp.data.numeric import (
@@ -62,12 +60,8 @@ def as_bounds(cells: ColumnCells, name: object) -> np.ndarray:
         return np.repeat(as_numbers(cells, name)[:, None], 2, axis=1)
     parsed = text_bounds(cells)
     wrong = np.isnan(parsed[:, 0]) | (np.where(np.isinf(parsed), 0, np.abs(parsed)) > MAX_MAGNITUDE).any(axis=1)
-    if wrong.any():
-        row = first_row(cells, int(np.argmax(wrong)))
-        raise DataError(
-            f'{at(name, row)}: text that is neither a number nor a limit such as "<5", ">=5" or "1-3"; '
-            "correct it or make it a gap."
-        )
+    finding = 'text that is neither a number nor a limit such as "<5", ">=5" or "1-3"; correct it or make it a gap.'
+    refuse(np.append(wrong, False)[cells.codes], name, finding)
     return np.append(parsed, [[np.nan, np.nan]], axis=0)[cells.codes]
 
 
@@ -76,10 +70,7 @@ def read_bounds(column: Column, cells: ColumnCells, upper: ColumnCells | None) -
     if upper is None:
         return as_bounds(cells, column.name)
     low, high = as_numbers(cells, column.name), as_numbers(upper, column.upper)
-    wrong = low > high
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise DataError(f"{at(column.name, row)}: the lower bound exceeds the upper one; correct one of the two.")
+    refuse(low > high, column.name, "the lower bound exceeds the upper one; correct one of the two.")
     gap = np.isnan(low) & np.isnan(high)
     low, high = np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
     return np.where(gap[:, None], np.nan, np.stack([low, high], axis=1))
@@ -110,17 +101,10 @@ def read_events(cells: ColumnCells, name: object, needed: np.ndarray) -> np.ndar
         words = [str(value).strip().lower() for value in cells.distinct]
         meaning = [1.0 if word in HAPPENED else 0.0 if word in NOT_YET else np.nan for word in words]
         said = np.array([*meaning, np.nan])[cells.codes]
-    silent = needed & np.isnan(said)
-    if silent.any():
-        row = int(np.argmax(silent))
-        if not cells.seen[row]:
-            raise DataError(f"{at(name, row)}: a time without its event; fill it, or make both gaps.")
-        remedy = "write 0 or 1, or no or yes"
-        raise DataError(f"{at(name, row)}: the cell does not say whether the event happened; {remedy}.")
+    refuse(needed & ~cells.seen, name, "a time without its event; fill it, or make both gaps.")
+    silent = "the cell does not say whether the event happened; write 0 or 1, or no or yes."
+    refuse(needed & np.isnan(said), name, silent)
     return said
-
-
-# -- coding: lower, upper, and the log unit that a density (not a mass) loses ------------------------------------------
 
 
 def _middles(bounds: np.ndarray) -> np.ndarray:

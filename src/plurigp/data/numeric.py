@@ -7,7 +7,7 @@ import numpy as np
 
 from plurigp.core.text import amount, at, show
 from plurigp.core.types import DataError
-from plurigp.data.cells import ColumnCells, MisfitError, as_numbers
+from plurigp.data.cells import ColumnCells, as_numbers, refuse
 from plurigp.data.column import Column
 
 PROPORTION_MARGIN = 1e-6  # coded proportions stay this far inside (0, 1), so that float32 keeps them there
@@ -21,9 +21,6 @@ class Units(NamedTuple):
     shift: float = 0.0
     scale: float = 1.0
     squeeze: float = 0.0
-
-
-# -- support -----------------------------------------------------------------------------------------------------------
 
 
 class Support(NamedTuple):
@@ -53,14 +50,8 @@ COUNT = Support(_not_count, "is not a whole number from 0 up")
 
 def check_support(name: object, numbers: np.ndarray, support: Support, kind: str) -> None:
     """Raises for the first row outside the support."""
-    wrong = support.outside(numbers)
-    if wrong.any():
-        finding = f"the value {support.finding}, which {kind} does not allow"
-        message = f"{at(name, int(np.argmax(wrong)))}: {finding}; correct it, make it a gap"
-        raise MisfitError(message, "value")
-
-
-# -- reading -----------------------------------------------------------------------------------------------------------
+    finding = f"the value {support.finding}, which {kind} does not allow"
+    refuse(support.outside(numbers), name, f"{finding}; correct it, make it a gap", misfit="value")
 
 
 def read_numbers(column: Column, cells: ColumnCells, companion: ColumnCells | None) -> np.ndarray:
@@ -76,14 +67,9 @@ def read_binomial(column: Column, cells: ColumnCells, trials: ColumnCells | None
     else:
         limits = as_numbers(trials, column.trials)
         check_support(column.trials, limits[:, None], COUNT, column.kind)
-    lost = ~np.isnan(successes) & np.isnan(limits)
-    if lost.any():
-        row, where = int(np.argmax(lost)), show(column.trials, 80)
-        raise DataError(f"{at(column.name, row)}: successes without trials; fill column {where}, or make both gaps.")
-    short = successes > limits
-    if short.any():
-        row = int(np.argmax(short))
-        raise DataError(f"{at(column.name, row)}: more successes than trials; correct one of the two.")
+    without = f"successes without trials; fill column {show(column.trials, 80)}, or make both gaps."
+    refuse(~np.isnan(successes) & np.isnan(limits), column.name, without)
+    refuse(successes > limits, column.name, "more successes than trials; correct one of the two.")
     return np.stack([successes, limits], axis=1)
 
 
@@ -105,16 +91,11 @@ def read_proportions(column: Column, cells: ColumnCells, companion: ColumnCells 
     low, high = proportion_range(column)
     outside = (numbers < low) | (numbers > high)
     if outside.any():
-        row = int(np.argmax(outside))
         percent = column.bounds is None and np.nanmin(numbers) >= 0 and np.nanmax(numbers) <= 100
         percent = bool(percent and np.nanmedian(numbers) > 1)
         remedy = "if these are percent, declare bounds = [0, 100]" if percent else "correct it, or declare other bounds"
-        span = f"{amount(low)} to {amount(high)}"
-        raise DataError(f"{at(column.name, row)}: the proportion lies outside {span}; {remedy}.")
+        refuse(outside, column.name, f"the proportion lies outside {amount(low)} to {amount(high)}; {remedy}.")
     return numbers[:, None]
-
-
-# -- units, from the observed training numbers [n R] -------------------------------------------------------------------
 
 
 def plain_units(column: Column, numbers: np.ndarray) -> Units:
@@ -149,9 +130,6 @@ def squeezed_range_units(column: Column, numbers: np.ndarray) -> Units:
     return range_units(column, numbers)._replace(squeeze=float(max(len(numbers), 2)) if at_end else 0.0)
 
 
-# -- coding: raw numbers [N R] to coded [N W] --------------------------------------------------------------------------
-
-
 def same(column: Column, numbers: np.ndarray, units: Units) -> np.ndarray:
     """Coded as they are."""
     return numbers
@@ -160,13 +138,10 @@ def same(column: Column, numbers: np.ndarray, units: Units) -> np.ndarray:
 def standardise(column: Column, numbers: np.ndarray, units: Units) -> np.ndarray:
     """Standard deviations from the mean of the training cells."""
     coded = (numbers - units.shift) / units.scale
-    far = np.abs(coded) > MAX_DEVIATIONS
-    if far.any():
-        row = int(np.argmax(far.any(axis=1)))
-        raise DataError(
-            f"{at(column.name, row)}: the value lies more than {MAX_DEVIATIONS:.0e} standard deviations from the mean "
-            "seen in fit (a sentinel?); correct it or make it a gap."
-        )
+    finding = (
+        f"the value lies more than {MAX_DEVIATIONS:.0e} standard deviations from the mean seen in fit (a sentinel?)"
+    )
+    refuse((np.abs(coded) > MAX_DEVIATIONS).any(axis=1), column.name, f"{finding}; correct it or make it a gap.")
     return coded
 
 
@@ -195,9 +170,6 @@ def squeeze(column: Column, numbers: np.ndarray, units: Units) -> np.ndarray:
     y = (numbers - units.shift) / units.scale
     n = units.squeeze
     return np.clip((y * (n - 1) + 0.5) / n if n else y, PROPORTION_MARGIN, 1 - PROPORTION_MARGIN)
-
-
-# -- decoding: coded values [N] to raw numbers [N] ---------------------------------------------------------------------
 
 
 def unstandardise(coded: np.ndarray, units: Units) -> np.ndarray:
