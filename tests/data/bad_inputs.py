@@ -177,10 +177,10 @@ DECLARED: list[tuple[str, Act, str]] = [
     (
         "declared: three values as bernoulli",
         infers(good(), {"ward": "bernoulli"}),
-        r"holds 3 distinct values.*categorical",
+        r"needs 2 levels, not 3 .*categorical",
     ),
-    ("declared: one value as bernoulli", infers(good(x="y"), {"x": "bernoulli"}), r"column 'x'.*one value \('y'\)"),
-    ("declared: one level as categorical", infers(good(x="y"), {"x": "categorical"}), r"column 'x'.*one value \('y'\)"),
+    ("declared: one value as bernoulli", infers(good(x="y"), {"x": "bernoulli"}), r"column 'x'.*levels, not 1 \('y'\)"),
+    ("declared: one level as categorical", infers(good(x="y"), {"x": "categorical"}), r"column 'x'.*levels, not 1 \('y'\)"),
     (
         "declared: levels too few",
         infers(good(), {"ward": {"levels": ["a", "b"]}}),

@@ -1,19 +1,13 @@
 """Kinds whose cells are levels: finding the levels of a column, and coding a cell by the place of its level."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from plurigp.core.text import at, listing, show
 from plurigp.core.types import DataError
-from plurigp.data.cells import (
-    ColumnCells,
-    MisfitError,
-    as_numbers,
-    distinct_levels,
-    level_codes,
-    value_at,
-)
+from plurigp.data.cells import ColumnCells, MisfitError, as_numbers, distinct_levels, level_codes, refuse, value_at
 from plurigp.data.column import Column, Level
 
 _PAIRS = (  # words that mean no and yes whatever their alphabetical order
@@ -26,7 +20,7 @@ NO_WORDS = {no for no, _ in _PAIRS}
 YES_WORDS = {yes for _, yes in _PAIRS}
 
 
-def two_levels(found: list[Level], ordered: bool = False) -> tuple[Level, ...]:
+def two_levels(found: Sequence[Level], ordered: bool = False) -> tuple[Level, ...]:
     """Two levels with the 'yes' second: a known word, else the larger, else the later in the alphabet."""
     if ordered or not all(isinstance(level, str) for level in found):
         return tuple(found)
@@ -37,66 +31,45 @@ def two_levels(found: list[Level], ordered: bool = False) -> tuple[Level, ...]:
 
 def settle_two_levels(column: Column, cells: ColumnCells) -> Column:
     """Finds the two levels; 0 alone or True alone has its partner for granted."""
-    if column.levels:
-        if len(column.levels) != 2:
-            raise DataError(
-                f"{at(column.name)}: {column.kind} needs 2 levels, not {len(column.levels)}; give [no, yes]."
-            )
-        return _covered(column, cells)
-    found = _found(column, cells)
-    if len(found) == 1 and not isinstance(found[0], str) and found[0] in (0, 1):
-        found = [False, True] if isinstance(found[0], bool) else [0, 1]
-    if len(found) == 1:
-        raise DataError(f"{_declared_but_holds(column, found)}; give both: levels = [no, yes].")
-    if len(found) != 2:
-        raise MisfitError(f"{_declared_but_holds(column, found)}; recode them", "more levels")
-    return replace(column, levels=two_levels(found, cells.ordered))
+    levels = _levels(column, cells)
+    if len(levels) == 1 and not column.levels and not isinstance(levels[0], str) and levels[0] in (0, 1):
+        levels = (False, True) if isinstance(levels[0], bool) else (0, 1)
+    if len(levels) > 2:
+        raise MisfitError(_needs(column, "2 levels", levels, "recode them"), "more levels")
+    if len(levels) < 2:
+        raise DataError(_needs(column, "2 levels", levels, "give both: levels = [no, yes]."))
+    return replace(column, levels=column.levels or two_levels(levels, cells.ordered))
 
 
 def settle_levels(column: Column, cells: ColumnCells) -> Column:
     """Finds the levels; there must be at least two."""
-    if len(column.levels) == 1:
-        raise DataError(f"{at(column.name)}: {column.kind} needs at least 2 levels, not 1; add them, or set it aside.")
-    if column.levels:
-        return _covered(column, cells)
-    found = _found(column, cells)
-    if len(found) < 2:
-        raise DataError(f"{_declared_but_holds(column, found)}; give all its levels, or set it aside.")
-    return replace(column, levels=tuple(found))
+    levels = _levels(column, cells)
+    if len(levels) < 2:
+        raise DataError(_needs(column, "at least 2 levels", levels, "give all its levels, or set it aside."))
+    return replace(column, levels=levels)
 
 
 def settle_ordered_levels(column: Column, cells: ColumnCells) -> Column:
     """Finds the levels and their order: the column's own, or that of numbers; words alone have none."""
-    if not column.levels and not cells.ordered and any(isinstance(level, str) for level in _found(column, cells)):
+    levels = _levels(column, cells)
+    if not column.levels and not cells.ordered and any(isinstance(level, str) for level in levels):
         raise DataError(f"{at(column.name)}: {column.kind} needs an order; give levels = [lowest, ..., highest].")
-    column = settle_levels(column, cells)
-    if len(column.levels) < 3:
-        message = f"{at(column.name)}: {column.kind} needs at least 3 levels, not 2; add levels"
-        raise MisfitError(message, "fewer levels")
-    return column
+    if len(levels) == 2:
+        raise MisfitError(_needs(column, "at least 3 levels", levels, "add levels"), "fewer levels")
+    return settle_levels(column, cells)
 
 
-def _declared_but_holds(column: Column, found: list[Level]) -> str:
-    shown = listing(map(show, found))
-    values = f"one value ({shown})" if len(found) == 1 else f"{len(found)} distinct values ({shown})"
-    return f"{at(column.name)}: declared {column.kind}, but it holds {values}"
-
-
-def _found(column: Column, cells: ColumnCells) -> list[Level]:
+def _levels(column: Column, cells: ColumnCells) -> tuple[Level, ...]:
+    """The declared levels, which every cell must be among, or else those that occur."""
+    if column.levels:
+        _known_codes(column, cells, "is not among the declared levels", "Add it to them, or recode it.")
+        return column.levels
     _check_form(column, cells)
-    return distinct_levels(cells)
+    return tuple(distinct_levels(cells))
 
 
-def _check_form(column: Column, cells: ColumnCells) -> None:
-    if cells.form == "date":
-        raise DataError(f'{at(column.name)}: holds dates, which {column.kind} does not take; declare it "aside".')
-    if cells.form == "number":
-        as_numbers(cells, column.name)
-
-
-def _covered(column: Column, cells: ColumnCells) -> Column:
-    _known_codes(column, cells, "is not among the declared levels", "Add it to them, or recode it.")
-    return column
+def _needs(column: Column, levels: str, found: tuple[Level, ...], remedy: str) -> str:
+    return f"{at(column.name)}: {column.kind} needs {levels}, not {len(found)} ({listing(map(show, found))}); {remedy}"
 
 
 def read_levels(column: Column, cells: ColumnCells, companion: ColumnCells | None) -> np.ndarray:
@@ -108,8 +81,14 @@ def _known_codes(column: Column, cells: ColumnCells, finding: str, remedy: str) 
     _check_form(column, cells)
     codes = level_codes(cells, column.levels)
     if (codes == -1).any():
-        row = int(np.argmax(codes == -1))
+        value = show(value_at(cells, int(np.argmax(codes == -1))))
         known = listing(map(show, column.levels))
-        value = show(value_at(cells, row))
-        raise DataError(f"{at(column.name, row)}: level {value} {finding}; known: {known}. {remedy}")
+        refuse(codes == -1, column.name, f"level {value} {finding}; known: {known}. {remedy}")
     return codes
+
+
+def _check_form(column: Column, cells: ColumnCells) -> None:
+    if cells.form == "date":
+        raise DataError(f'{at(column.name)}: holds dates, which {column.kind} does not take; declare it "aside".')
+    if cells.form == "number":
+        as_numbers(cells, column.name)

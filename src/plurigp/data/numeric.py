@@ -141,7 +141,7 @@ def standardise(column: Column, numbers: np.ndarray, units: Units) -> np.ndarray
     finding = (
         f"the value lies more than {MAX_DEVIATIONS:.0e} standard deviations from the mean seen in fit (a sentinel?)"
     )
-    refuse((np.abs(coded) > MAX_DEVIATIONS).any(axis=1), column.name, f"{finding}; correct it or make it a gap.")
+    refuse(np.any(np.abs(coded) > MAX_DEVIATIONS, axis=1), column.name, f"{finding}; correct it or make it a gap.")
     return coded
 
 
