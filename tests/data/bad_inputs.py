@@ -180,7 +180,11 @@ DECLARED: list[tuple[str, Act, str]] = [
         r"needs 2 levels, not 3 .*categorical",
     ),
     ("declared: one value as bernoulli", infers(good(x="y"), {"x": "bernoulli"}), r"column 'x'.*levels, not 1 \('y'\)"),
-    ("declared: one level as categorical", infers(good(x="y"), {"x": "categorical"}), r"column 'x'.*levels, not 1 \('y'\)"),
+    (
+        "declared: one level as categorical",
+        infers(good(x="y"), {"x": "categorical"}),
+        r"column 'x'.*levels, not 1 \('y'\)",
+    ),
     (
         "declared: levels too few",
         infers(good(), {"ward": {"levels": ["a", "b"]}}),

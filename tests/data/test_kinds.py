@@ -48,7 +48,7 @@ def test_every_fact_is_there(every_kind):
     assert facts.has_bounds == ({"upper", "event"} & set(facts.settings) != set())
     assert not facts.has_bounds or len(facts.stand_in) == 3
     assert not facts.positive or facts.stand_in[0] > 0
-    assert (facts.wider in BUILT_IN) == (facts.support is not None)
+    assert (facts.wider in BUILT_IN) == (facts.domain is not None)
     assert set(facts.heavier) <= set(BUILT_IN)
 
 

@@ -120,22 +120,15 @@ def _of_objects(values: np.ndarray, name: object) -> ColumnCells:
     if what in _DATE_TYPES:
         return ColumnCells("date", seen)
     if what not in _NUMBER_TYPES:
-        _check_objects(values, seen, name)
+        odd = np.array([not isinstance(value, str | np.bool_ | Real | Decimal) for value in values]) & seen
+        finding = f"a cell of type {type(values[np.argmax(odd)]).__name__} is neither number nor text"
+        refuse(odd, name, f'{finding}; turn it into one, or declare the column "aside".')
         if any(isinstance(value, str) for value in values[seen]):
             spelled = [spell(v) if s else None for v, s in zip(values, seen, strict=True)]
             return _of_text(np.array(spelled, dtype=object))
     numbers = np.full(len(values), np.nan)
     numbers[seen] = _floats(values[seen])
     return _of_numbers(numbers, "bool" if what == "boolean" else "number")
-
-
-def _check_objects(values: np.ndarray, seen: np.ndarray, name: object) -> None:
-    for row in np.flatnonzero(seen):
-        if not isinstance(values[row], str | np.bool_ | Real | Decimal):
-            raise DataError(
-                f"{at(name, int(row))}: a cell of type {type(values[row]).__name__} is neither number nor text; "
-                'turn it into one, or declare the column "aside".'
-            )
 
 
 def _floats(values: np.ndarray) -> np.ndarray:

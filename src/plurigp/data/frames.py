@@ -147,11 +147,9 @@ def _polars_column(series: Any) -> Any:
         return pd.arrays.BooleanArray(series.fill_null(False).to_numpy().copy(), gaps.copy())
     if dtype.is_decimal() or str(dtype).endswith("128"):  # whole numbers that NumPy has no type for
         return series.cast(pl.Float64).to_numpy()
-    if dtype.is_integer():
-        if not gaps.any():
-            return series.to_numpy()
+    if dtype.is_integer() and gaps.any():
         return pd.arrays.IntegerArray(series.fill_null(0).to_numpy().copy(), gaps.copy())
-    if dtype.is_float() or (dtype.is_temporal() and dtype != pl.Time):
+    if dtype.is_numeric() or (dtype.is_temporal() and dtype != pl.Time):
         return series.to_numpy()
     if dtype == pl.String:
         return pd.array(series.to_list(), dtype="str")

@@ -13,7 +13,7 @@ from plurigp.core.types import DataError
 from plurigp.data import levels, limits, numeric
 from plurigp.data.cells import ColumnCells, MisfitError
 from plurigp.data.column import ASIDE, Column
-from plurigp.data.numeric import Support, Units
+from plurigp.data.numeric import Domain, Units
 
 
 class EffectMeasure(StrEnum):
@@ -49,7 +49,7 @@ class Kind:
     effect_measure: EffectMeasure
     settle: Callable[[Column, ColumnCells], Column] = keep  # completes a declaration from the training cells
     read: Callable[[Column, ColumnCells, ColumnCells | None], np.ndarray] = numeric.read_numbers  # [N R], NaN at gaps
-    support: Support | None = None  # which raw numbers it takes; None = all of them
+    domain: Domain | None = None  # which raw numbers it takes; None = all of them
     units: Callable[[Column, np.ndarray], Units] = numeric.plain_units  # from the observed training numbers [n R]
     code: Callable[[Column, np.ndarray, Units], np.ndarray] = numeric.same  # raw numbers [N R] -> coded [N W]
     decode: Callable[[np.ndarray, Units], np.ndarray] = numeric.unstandardise  # coded [N] -> raw, or places of levels
@@ -60,7 +60,7 @@ class Kind:
     rivals: tuple[str, ...] = ()  # kinds whose densities are on the same scale, the simpler ones first
     safer: tuple[str, ...] = ()  # what it becomes at the edge of its parameters, or what keeps to the column's range
     needs_zeros: bool = False  # a rival only where the column has zeros
-    wider: str = ""  # the kind that takes what its support refuses
+    wider: str = ""  # the kind that takes what its domain refuses
     heavier: tuple[str, ...] = ()  # kinds to declare where a count far above all others is right
 
     @property
@@ -76,7 +76,7 @@ class Kind:
     @property
     def positive(self) -> bool:
         """Whether every value is above zero."""
-        return self.support is numeric.POSITIVE
+        return self.domain is numeric.POSITIVE
 
     @property
     def yes_or_no(self) -> bool:
@@ -92,11 +92,11 @@ _Measure = EffectMeasure
 
 # fmt: off
 _number = partial(Kind, effect_measure=_Measure.MEAN, units=numeric.standard_units, code=numeric.standardise)
-_positive = partial(Kind, label="positive number", effect_measure=_Measure.LOG_MEAN, support=numeric.POSITIVE,
+_positive = partial(Kind, label="positive number", effect_measure=_Measure.LOG_MEAN, domain=numeric.POSITIVE,
                     wider="gaussian", units=numeric.geometric_units, code=numeric.in_units, stand_in=(1.0,),
                     rivals=_NUMBERS)
 _bounded = partial(Kind, has_bounds=True, own_units=True)
-_positive_bounds = partial(_bounded, support=numeric.POSITIVE, wider="censored_gaussian",
+_positive_bounds = partial(_bounded, domain=numeric.POSITIVE, wider="censored_gaussian",
                            units=limits.geometric_bounded_units, code=limits.bounds_in_units,
                            stand_in=(numeric.SMALLEST_RATIO, numeric.LARGEST_RATIO, 0.0))
 _censored_positive = partial(_positive_bounds, label="positive number, some up to a limit",
@@ -104,7 +104,7 @@ _censored_positive = partial(_positive_bounds, label="positive number, some up t
                              settings=("upper",), rivals=_CENSORED_KINDS)
 _proportion = partial(Kind, effect_measure=_Measure.MEAN, read=numeric.read_proportions, decode=numeric.unsqueeze,
                       settings=("bounds",))
-_count = partial(Kind, effect_measure=_Measure.RATE, support=numeric.COUNT, wider="gaussian",
+_count = partial(Kind, effect_measure=_Measure.RATE, domain=numeric.COUNT, wider="gaussian",
                  decode=numeric.nearest_count, rivals=_COUNTS, heavier=("lognormal", "zero_lognormal"))
 _leveled = partial(Kind, read=levels.read_levels, decode=numeric.nearest_count, settings=("levels",))
 
@@ -122,7 +122,7 @@ _ENTRIES = (
               about="numbers above zero with a long right tail: lab values, costs, durations"),
     Kind(name="zero_lognormal", label="amount, often zero", effect_measure=_Measure.ANY_AND_AMOUNT,
          about="amounts of which many are exactly zero, the others with a long right tail: costs, doses, gains",
-         support=numeric.NOT_NEGATIVE, wider="gaussian", units=numeric.geometric_units,
+         domain=numeric.NOT_NEGATIVE, wider="gaussian", units=numeric.geometric_units,
          code=numeric.amounts_in_units, stand_in=(0.0, 0.0), own_units=True),
     # numbers known up to a limit; a gap is a cell whose bounds say nothing
     _bounded(name="censored_gaussian", label="number, some up to a limit", effect_measure=_Measure.CENSORED_MEAN,
@@ -147,7 +147,7 @@ _ENTRIES = (
                 units=numeric.range_units, code=numeric.proportions_and_ends, stand_in=(0.5, 0.0), own_units=True),
     Kind(name="binomial", label="successes out of trials", effect_measure=_Measure.MEAN,
          about="successes out of trials; trials = a number, or the name of the column that holds it",
-         settle=numeric.settle_binomial, read=numeric.read_binomial, support=numeric.COUNT, wider="gaussian",
+         settle=numeric.settle_binomial, read=numeric.read_binomial, domain=numeric.COUNT, wider="gaussian",
          decode=numeric.nearest_count, settings=("trials",), stand_in=(0.0, 1.0)),
     # counts
     _count(name="poisson", label="count",
@@ -208,8 +208,8 @@ def read_cells(column: Column, cells: ColumnCells, companion: ColumnCells | None
     kind = kind_of(column)
     with _naming_a_better_fit(column):
         numbers = kind.read(column, cells, companion)
-        if kind.support is not None:
-            numeric.check_support(column.name, numbers, kind.support, kind.name)
+        if kind.domain is not None:
+            numeric.check_domain(column.name, numbers, kind.domain, kind.name)
     return numbers
 
 

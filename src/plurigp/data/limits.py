@@ -11,7 +11,7 @@ from plurigp.data.numeric import (
     MAX_DEVIATIONS,
     POSITIVE,
     Units,
-    check_support,
+    check_domain,
     geometric_units,
     in_units,
     standard_units,
@@ -85,7 +85,7 @@ def read_positive_bounds(column: Column, cells: ColumnCells, upper: ColumnCells 
 def read_times(column: Column, cells: ColumnCells, event: ColumnCells | None) -> np.ndarray:
     """Times to an event; where it has not happened yet the time is a lower bound."""
     bounds = read_positive_bounds(column, cells, None)
-    check_support(column.name, bounds, POSITIVE, column.kind)  # while the upper bounds are still the times
+    check_domain(column.name, bounds, POSITIVE, column.kind)  # while the upper bounds are still the times
     if event is not None:
         known = ~np.isnan(bounds[:, 0])
         bounds[known & (read_events(event, column.event, known) == 0), 1] = np.inf

@@ -1,4 +1,4 @@
-"""Kinds whose cells are numbers: their support, reading, units, coding and decoding."""
+"""Kinds whose cells are numbers: their domain, reading, units, coding and decoding."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -23,8 +23,8 @@ class Units(NamedTuple):
     squeeze: float = 0.0
 
 
-class Support(NamedTuple):
-    """Which rows of raw numbers [N R] lie outside a kind's support, and how a message says so."""
+class Domain(NamedTuple):
+    """Which rows of raw numbers [N R] lie outside a kind's domain, and how a message says so."""
 
     outside: Callable[[np.ndarray], np.ndarray]
     finding: str
@@ -43,15 +43,15 @@ def _not_count(numbers: np.ndarray) -> np.ndarray:
     return (first < 0) | (first != np.floor(first)) & ~np.isnan(first)
 
 
-POSITIVE = Support(_not_positive, "is not above zero")
-NOT_NEGATIVE = Support(_negative, "is below zero")
-COUNT = Support(_not_count, "is not a whole number from 0 up")
+POSITIVE = Domain(_not_positive, "is not above zero")
+NOT_NEGATIVE = Domain(_negative, "is below zero")
+COUNT = Domain(_not_count, "is not a whole number from 0 up")
 
 
-def check_support(name: object, numbers: np.ndarray, support: Support, kind: str) -> None:
-    """Raises for the first row outside the support."""
-    finding = f"the value {support.finding}, which {kind} does not allow"
-    refuse(support.outside(numbers), name, f"{finding}; correct it, make it a gap", misfit="value")
+def check_domain(name: object, numbers: np.ndarray, domain: Domain, kind: str) -> None:
+    """Raises for the first row outside the domain."""
+    finding = f"the value {domain.finding}, which {kind} does not allow"
+    refuse(domain.outside(numbers), name, f"{finding}; correct it, make it a gap", misfit="value")
 
 
 def read_numbers(column: Column, cells: ColumnCells, companion: ColumnCells | None) -> np.ndarray:
@@ -66,7 +66,7 @@ def read_binomial(column: Column, cells: ColumnCells, trials: ColumnCells | None
         limits = np.full(len(successes), float(column.trials or 0))  # a column's name comes with its cells
     else:
         limits = as_numbers(trials, column.trials)
-        check_support(column.trials, limits[:, None], COUNT, column.kind)
+        check_domain(column.trials, limits[:, None], COUNT, column.kind)
     without = f"successes without trials; fill column {show(column.trials, 80)}, or make both gaps."
     refuse(~np.isnan(successes) & np.isnan(limits), column.name, without)
     refuse(successes > limits, column.name, "more successes than trials; correct one of the two.")

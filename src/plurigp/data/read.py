@@ -27,15 +27,21 @@ GAP_WORDS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", ".", "-", "?
 
 def read_table(path: str | os.PathLike) -> pd.DataFrame:
     """The table in a file, by its suffix; errors name the file, the line and the remedy."""
-    place = Path(path)
-    source = file_name(path)
+    place, source = Path(path), file_name(path)
     _check_file(place, source)
-    name = place.name.lower()
-    suffix = next((suffix for suffix in (*SEPARATORS, *PARQUET_SUFFIXES) if name.endswith(suffix)), "")
-    if not suffix:
-        known = ", ".join((*SEPARATORS, *PARQUET_SUFFIXES))
-        raise DataError(f"{source}: unknown suffix {show(place.suffix)}; known: {known}. Convert or rename the file.")
-    frame = _read_parquet(place, source) if suffix in PARQUET_SUFFIXES else _read_text(place, suffix, source)
+    known = (*SEPARATORS, *PARQUET_SUFFIXES)
+    suffix = next((suffix for suffix in known if place.name.lower().endswith(suffix)), "")
+    if suffix in PARQUET_SUFFIXES:
+        require_pyarrow(source)
+        try:
+            frame = pd.read_parquet(place, engine="pyarrow")
+        except PYARROW_ERRORS:
+            raise DataError(f"{source}: not a readable Parquet file; write it again.") from None
+    elif suffix:
+        frame = _read_text(place, suffix, source)
+    else:
+        unknown = f"unknown suffix {show(place.suffix)}; known: {', '.join(known)}"
+        raise DataError(f"{source}: {unknown}. Convert or rename the file.")
     if len(frame) == 0:
         raise DataError(f"{source}: there are column names but no rows; add rows.")
     return with_text_names(frame, source)
@@ -43,21 +49,13 @@ def read_table(path: str | os.PathLike) -> pd.DataFrame:
 
 def _check_file(place: Path, source: str) -> None:
     try:
-        found, folder = place.exists(), place.is_dir()
+        found, is_folder = place.exists(), place.is_dir()
     except (OSError, ValueError):  # a path that no file system takes
-        found, folder = False, False
-    if folder:
+        found, is_folder = False, False
+    if is_folder:
         raise DataError(f"{source}: is a folder, not a file; name the file in it.")
     if not found:
         raise DataError(f"{source}: no such file; check the path.")
-
-
-def _read_parquet(place: Path, source: str) -> pd.DataFrame:
-    require_pyarrow(source)
-    try:
-        return pd.read_parquet(place, engine="pyarrow")
-    except PYARROW_ERRORS:
-        raise DataError(f"{source}: not a readable Parquet file; write it again.") from None
 
 
 def _read_text(place: Path, suffix: str, source: str) -> pd.DataFrame:
@@ -178,17 +176,9 @@ def _parse(body: bytes, sep: str, header: _Record, source: str, dtype: type | No
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
             return pd.read_csv(
-                io.BytesIO(body),
-                sep=sep,
-                header=None,
-                names=header.cells,
-                dtype=dtype,
-                na_values=list(GAP_WORDS),
-                keep_default_na=False,
-                skipinitialspace=True,
-                index_col=False,
-                low_memory=False,
-            )
+                io.BytesIO(body), sep=sep, header=None, names=header.cells, dtype=dtype, na_values=list(GAP_WORDS),
+                keep_default_na=False, skipinitialspace=True, index_col=False, low_memory=False,
+            )  # fmt: skip
     except (ValueError, pd.errors.ParserWarning) as error:  # pandas' parser errors are ValueErrors
         quote = re.search(r"EOF inside string starting at row (\d+)", str(error))
         if quote:
@@ -217,8 +207,7 @@ def _holds_padded(raw: bytes, sep: str) -> bool:
     data = np.frombuffer(raw, dtype=np.uint8)
     zeros = np.flatnonzero(data[1:-1] == ord("0")) + 1
     before, after = data[zeros - 1], data[zeros + 1]
-    starts = np.isin(before, np.frombuffer(f'{sep}\n" '.encode(), dtype=np.uint8))
-    return bool((starts & (after >= ord("0")) & (after <= ord("9"))).any())
+    return bool((np.isin(before, [*f'{sep}\n" '.encode()]) & (after >= ord("0")) & (after <= ord("9"))).any())
 
 
 def _keep_padded(frame: pd.DataFrame, texts: pd.DataFrame) -> None:

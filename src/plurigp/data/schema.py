@@ -1,7 +1,6 @@
 """Schema: the columns of a table and their kinds; its dict, TOML and printed forms."""
 
 import os
-import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -103,7 +102,10 @@ class Schema:
     @staticmethod
     def from_toml(text: str, source: str = "schema") -> "Schema":
         """Reads what `to_toml` wrote and a person edited; `source` names the file in errors."""
-        parsed = _parse_toml(text, source)
+        try:
+            parsed = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise DataError(f"{source}: not valid TOML: {error}; correct it there.") from None
         entries = parsed.pop("column", [])
         if parsed or not isinstance(entries, list):
             name = show(next(iter(parsed), "column"))
@@ -198,16 +200,6 @@ def load_schema(path: str | os.PathLike) -> Schema:
         why = getattr(error, "strerror", None) or show(str(error))
         raise DataError(f"{source}: cannot be read as a schema ({why}); check the path.") from None
     return Schema.from_toml(text, source)
-
-
-def _parse_toml(text: str, source: str) -> dict:
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        finding = str(error)
-        if not re.search(r"line \d+", finding):
-            finding += f" (line {text.count(chr(10)) + 1})"
-        raise DataError(f"{source}: not valid TOML: {finding}. Correct that line.") from None
 
 
 def _toml_table(column: Column) -> tomlkit.items.Table:

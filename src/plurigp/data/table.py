@@ -23,7 +23,7 @@ from plurigp.data.schema import Schema, companions_aside
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Rows as the model takes them: a gap holds a stand-in from its kind's support, and False in `seen`."""
+    """Rows as the model takes them: a gap holds a stand-in from its kind's domain, and False in `seen`."""
 
     values: np.ndarray  # float64 [N V]: the used columns one after another, W slots each
     seen: np.ndarray  # bool [N D]
@@ -65,7 +65,10 @@ class Coder:
         columns = companions_aside(tuple(column for column, _ in measured.values()), rows.columns)
         units = [measured[column.name][1] for column in columns if column.kind != ASIDE]
         if not units:
-            raise _no_column_left(columns, len(rows))
+            few = "; the table has only 1 sample (row)" if len(rows) == 1 else ""
+            reasons = "; ".join(f"{show(column.name)}: {column.reason}" for column in columns[:3])
+            finding = f"no usable column is left, all {len(columns)} are set aside ({reasons}){few}"
+            raise DataError(f"{finding}. Declare a kind for one of them.")
         shift, scale, squeeze = (np.array(part, dtype=np.float64) for part in zip(*units, strict=True))
         return Coder(Schema(columns), shift, scale, squeeze)
 
@@ -122,7 +125,9 @@ class Coder:
             raw = _within_trials(column, _storable(column, self._undo(d, column, coded[:, d])), known)
             for name in (column.name, column.upper):
                 if name is not None:
-                    series = _as_numbers(rows[name], known, raw) if limits.any() else fill_gaps(rows[name], gaps, raw)
+                    # where limits are filled, the column becomes one of plain numbers: known values, else filled ones
+                    exact = known[:, 0] == known[:, -1]
+                    series = raw.where(~exact, known[:, 0]).array if limits.any() else fill_gaps(rows[name], gaps, raw)
                     filled.isetitem(rows.columns.get_loc(name), series)  # type: ignore[arg-type]  # keeps its dtype
         return filled
 
@@ -175,22 +180,9 @@ def _measured(column: Column, rows: Rows) -> tuple[Column, Units]:
     return column, kind_of(column).units(column, numbers[~np.isnan(numbers[:, 0])])
 
 
-def _no_column_left(columns: tuple[Column, ...], n_rows: int) -> DataError:
-    few = "; the table has only 1 sample (row)" if n_rows == 1 else ""
-    reasons = "; ".join(f"{show(column.name)}: {column.reason}" for column in columns[:3])
-    finding = f"no usable column is left, all {len(columns)} are set aside ({reasons}){few}"
-    return DataError(f"{finding}. Declare a kind for one of them.")
-
-
 def is_censored(column: Column, numbers: np.ndarray) -> np.ndarray:
     """Which cells are known only up to a limit [N]."""
     return numbers[:, 0] < numbers[:, 1] if kind_of(column).has_bounds else np.zeros(len(numbers), dtype=bool)
-
-
-def _as_numbers(series: pd.Series, known: np.ndarray, raw: pd.Series) -> pd.Series:
-    """A column with limits as plain numbers: known values as they are, all others from `raw`."""
-    exact = known[:, 0] == known[:, 1]
-    return pd.Series(np.where(exact, known[:, 0], raw.to_numpy(dtype=float)), index=series.index, name=series.name)
 
 
 def _storable(column: Column, raw: pd.Series) -> pd.Series:
