@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from plurigp.cli.app import app
-from plurigp.cli.text import printable
+from plurigp.core.text import printable
 from plurigp.estimator.compare import Comparison
 
 

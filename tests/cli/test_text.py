@@ -2,7 +2,8 @@ import json
 
 import pytest
 
-from plurigp.cli.text import printable, say, say_json, say_table
+from plurigp.cli.text import say, say_json, say_table
+from plurigp.core.text import printable
 
 HOSTILE = [
     "\x1b[2Jcleared",

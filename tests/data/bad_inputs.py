@@ -99,7 +99,7 @@ FILES: list[tuple[str, Act, str]] = [
     ("file: header without rows", reads("a,b\n"), r"bad\.csv: there are column names but no rows"),
     ("file: no header", reads("1,2.5\n3,4\n"), r"bad\.csv, line 1: only numbers.*add a line of names"),
     ("file: empty name", reads("a,,c\n1,2,3\n"), r"bad\.csv, line 1: column 2 has no name"),
-    ("file: row labels without a name", reads(",a\n0,1.5\n"), r"line 1: column 1 has no name.*without row labels"),
+    ("file: row labels without a name", reads(",a\n0,1.5\n"), r"line 1: column 1 has no name.*leave row labels out"),
     ("file: duplicate names", reads("a,b,a\n1,2,3\n"), r"line 1: the name of column 'a' occurs more than once"),
     ("file: names that differ by spaces", reads("a,b, a\n1,2,3\n"), r"column 'a' occurs more than once"),
     ("file: a short row", reads("a,b,c\n1,2,3\n4,5\n"), r"bad\.csv, line 3: 2 cells where there are 3 column names"),
@@ -138,8 +138,8 @@ TABLES: list[tuple[str, Act, str]] = [
     ("table: a path instead", infers("table.csv"), r"read_table"),
     ("table: a list in a cell", infers(cell("age", 3, [1, 2])), r"column 'age', row 3: a cell of type list.*aside"),
     ("table: a dict in a cell", infers(cell("ward", 4, {})), r"column 'ward', row 4: a cell of type dict"),
-    ("table: infinity", infers(cell("age", 5, np.inf)), r"column 'age', row 5: the value is inf; correct it"),
-    ("table: minus infinity", infers(cell("age", 5, -np.inf)), r"row 5: the value is -inf"),
+    ("table: infinity", infers(cell("age", 5, np.inf)), r"column 'age', row 5: the value is infinite; correct it"),
+    ("table: minus infinity", infers(cell("age", 5, -np.inf)), r"row 5: the value is infinite"),
     ("table: 1e308", infers(cell("age", 6, 1e308)), r"column 'age', row 6: the value is beyond 1e\+100"),
     (
         "table: nothing usable",
@@ -177,10 +177,14 @@ DECLARED: list[tuple[str, Act, str]] = [
     (
         "declared: three values as bernoulli",
         infers(good(), {"ward": "bernoulli"}),
-        r"holds 3 different values.*categorical",
+        r"needs 2 levels, not 3 .*categorical",
     ),
-    ("declared: one value as bernoulli", infers(good(x="y"), {"x": "bernoulli"}), r"column 'x'.*one value \('y'\)"),
-    ("declared: one level as categorical", infers(good(x="y"), {"x": "categorical"}), r"column 'x'.*one value \('y'\)"),
+    ("declared: one value as bernoulli", infers(good(x="y"), {"x": "bernoulli"}), r"column 'x'.*levels, not 1 \('y'\)"),
+    (
+        "declared: one level as categorical",
+        infers(good(x="y"), {"x": "categorical"}),
+        r"column 'x'.*levels, not 1 \('y'\)",
+    ),
     (
         "declared: levels too few",
         infers(good(), {"ward": {"levels": ["a", "b"]}}),
@@ -190,12 +194,12 @@ DECLARED: list[tuple[str, Act, str]] = [
     (
         "declared: negative count",
         infers(cell("visits", 2, -1), {"visits": "poisson"}),
-        r"row 2: the count is negative",
+        r"row 2: the value is not a whole number from 0 up",
     ),
     (
         "declared: broken count",
         infers(cell("visits", 7, 1.5), {"visits": "poisson"}),
-        r"row 7: the count is not a whole",
+        r"row 7: the value is not a whole",
     ),
     (
         "declared: proportion of 1.2",
@@ -275,9 +279,13 @@ LATER: list[tuple[str, Act, str]] = [
     ),
     ("later: a hostile level", codes(cell("ward", 2, "a\nb" * 99)), r"level 'a\\nba\\nb.*\.\.\. was not seen"),
     ("later: text among numbers", codes(cell("age", 11, "old")), r"column 'age', row 11: text in a column of numbers"),
-    ("later: infinity", codes(cell("age", 12, np.inf)), r"column 'age', row 12: the value is inf"),
+    ("later: infinity", codes(cell("age", 12, np.inf)), r"column 'age', row 12: the value is infinite"),
     ("later: a sentinel", codes(cell("age", 13, 1e50)), r"column 'age', row 13: .*standard deviations.*sentinel"),
-    ("later: negative count", codes(cell("visits", 14, -2)), r"column 'visits', row 14: the count is negative"),
+    (
+        "later: negative count",
+        codes(cell("visits", 14, -2)),
+        r"column 'visits', row 14: the value is not a whole number from 0 up",
+    ),
     (
         "later: proportion of 1.2",
         codes(cell("share", 15, 1.2)),

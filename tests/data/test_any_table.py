@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from plurigp.core.types import DataError
 from plurigp.data import KINDS, Coder, infer_schema, read_table
-from plurigp.data.read import GAPS
+from plurigp.data.read import GAP_WORDS
 
 NUMBER = st.floats() | st.integers(-5, 20) | st.integers() | st.sampled_from([0.0, 0.25, 0.5, 1.0])
 WORD = st.sampled_from(["yes", "no", "a", "b", "c", "", " ", "1", "2.5", "007", "<0.5", "2020-01-05", "1,5", "5%"])
@@ -76,7 +76,7 @@ def is_text(cell):
     try:
         float(cell)
     except ValueError:
-        return cell.strip() == cell and cell not in GAPS and cell.lower() not in ("true", "false")
+        return cell.strip() == cell and cell not in GAP_WORDS and cell.lower() not in ("true", "false")
     return False
 
 

@@ -175,10 +175,10 @@ def test_numbers_stored_as_text_but_not_codes_with_leading_zeros():
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ([1.0, np.inf], r"column 'c', row 1: the value is inf"),
-        ([-np.inf, 1.0], r"column 'c', row 0: the value is -inf"),
+        ([1.0, np.inf], r"column 'c', row 1: the value is infinite"),
+        ([-np.inf, 1.0], r"column 'c', row 0: the value is infinite"),
         ([1.0, 1e308], r"row 1: the value is beyond 1e\+100"),
-        ([1, 10**400], r"row 1: the value is inf"),
+        ([1, 10**400], r"row 1: the value is infinite"),
         (["1", "x", "2"], r"column 'c', row 1: text in a column of numbers"),
     ],
 )

@@ -52,7 +52,7 @@ def test_two_values_are_bernoulli_with_the_yes_second(values, levels):
 
 def test_reasons_name_the_values_in_plain_words():
     assert guess(["yes", "no", "no"]).reason == "two values: no, yes"
-    assert guess(cycle(*range(10))).reason.startswith("whole numbers, 10 different ones, few and small")
+    assert guess(cycle(*range(10))).reason.startswith("whole numbers, 10 distinct values, few and small")
 
 
 def test_an_ordered_category_of_two_keeps_its_order():
@@ -152,7 +152,7 @@ def test_a_long_right_tail_is_lognormal_with_or_without_zeros(rng):
     assert guess(np.round(100 * np.exp(2 * rng.normal(size=N))) + 1).kind == "lognormal"
     column = guess(np.append(np.exp(2 * rng.normal(size=10 * N)), 0.0))
     assert column.kind == "zero_lognormal"
-    assert "a few of them zero" in column.reason
+    assert "a few of the cells zero" in column.reason
     assert guess(5 + rng.normal(size=N) / 2).kind == "gaussian"
     assert guess(np.append(np.abs(2 + rng.normal(size=N)), 0.0)).kind == "gaussian"
 
@@ -160,7 +160,7 @@ def test_a_long_right_tail_is_lognormal_with_or_without_zeros(rng):
 def test_a_heap_of_zeros_is_no_gaussian(rng):
     scores = rng.choice([0, 9, 26, 37, 41, 44, 55, 61, 89, 94, 100], N, p=[0.6, *[0.04] * 10])
     assert guess(scores).kind == "zero_lognormal"
-    assert "of them zero" in guess(scores).reason
+    assert "of the cells zero" in guess(scores).reason
 
 
 def test_values_far_out_are_student_t(rng):

@@ -141,7 +141,11 @@ def test_times_with_events():
     ("frame", "declared", "message"),
     [
         ({"a": ["1", "2", "x"]}, "censored_gaussian", "row 2: text that is neither a number nor a limit"),
-        ({"a": ["1", "2", "<0"]}, "censored_gamma", "row 2: the value is not above zero, which censored_gamma needs"),
+        (
+            {"a": ["1", "2", "<0"]},
+            "censored_gamma",
+            "row 2: the value is not above zero, which censored_gamma does not allow",
+        ),
         ({"a": ["1", "2", "<5"]}, "gaussian", "row 2: a limit in a column of numbers.*censored_gaussian"),
         (
             {"a": [1.0, 9.0], "b": [2.0, 3.0]},

@@ -6,7 +6,7 @@ import pytest
 
 from plurigp.core.types import DataError
 from plurigp.data import Coder, infer_schema, read_table, to_rows
-from plurigp.data.parquet import ParquetTable, is_parquet
+from plurigp.data.rows import ParquetTable, is_parquet
 from plurigp.likelihoods.layout import arrange, arrange_columns, make_layout
 
 pytest.importorskip("pyarrow")
@@ -26,14 +26,14 @@ def test_the_same_schema_and_coder(path):
     ours, theirs = infer_schema(str(path), SCHEMA), infer_schema(frame, SCHEMA)
     assert ours == theirs
     rows = to_rows(path)
-    assert isinstance(rows, ParquetTable)
-    assert rows.shape == frame.shape
+    assert isinstance(rows.source, ParquetTable)
+    assert (len(rows), len(rows.columns)) == frame.shape
     assert Coder.fit(rows, ours).to_dict() == Coder.fit(frame, theirs).to_dict()
 
 
 @pytest.mark.parametrize("limit", [2**30, 100], ids=["in memory", "in a file"])
 def test_the_same_coded_cells_in_block_order(path, limit, monkeypatch):
-    monkeypatch.setattr(layout, "IN_MEMORY", limit)
+    monkeypatch.setattr("plurigp.likelihoods.layout.IN_MEMORY", limit)
     frame = read_table(path)
     coder = Coder.fit(frame, infer_schema(frame, SCHEMA))
     layout = make_layout(coder.schema)

@@ -8,7 +8,7 @@ import pytest
 
 from plurigp.core.types import DataError
 from plurigp.data import infer_schema, read_table
-from plurigp.data.read import GAPS
+from plurigp.data.read import GAP_WORDS
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def test_numbers_text_truth_values_and_gaps(put):
     assert frame.isna().sum().tolist() == [1, 1, 1, 1]
 
 
-@pytest.mark.parametrize("word", GAPS)
+@pytest.mark.parametrize("word", GAP_WORDS)
 def test_every_gap_word_in_numbers_and_in_text(put, word):
     frame = read_table(put(f"a,b,c\n1.5,x,1\n{word},{word},2\n {word} , {word} ,3\n2.5,y,4\n"))
     assert frame["a"].isna().tolist() == [False, True, True, False]
@@ -113,7 +113,7 @@ def test_parquet_written_by_polars(tmp_path):
 
 
 def test_parquet_without_pyarrow_names_the_extra(tmp_path, monkeypatch):
-    monkeypatch.setattr("plurigp.data.read.find_spec", lambda name: None)
+    monkeypatch.setattr("plurigp.data.rows.find_spec", lambda name: None)
     (tmp_path / "t.parquet").write_bytes(b"x")
     with pytest.raises(DataError, match=r"pip install plurigp\[parquet\]"):
         read_table(tmp_path / "t.parquet")

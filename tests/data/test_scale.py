@@ -7,8 +7,9 @@ import pandas as pd
 import pytest
 
 from plurigp.data import Coder, Column, Schema
-from plurigp.data.scale import OutOfScaleWarning, largest_in_scale, out_of_scale
+from plurigp.data.scale import OutOfScaleWarning, largest_in_scale, out_of_scale_row
 
+COUNT = Column("a", "poisson")
 LONG_TAILS = {
     "negative binomial": lambda rng, n: rng.poisson(rng.gamma(0.1, 1000, n)),
     "mostly zeros": lambda rng, n: rng.poisson(rng.gamma(0.02, 5e5, n)),
@@ -24,7 +25,7 @@ LONG_TAILS = {
 @pytest.mark.parametrize("law", LONG_TAILS)
 @pytest.mark.parametrize(("n", "repeats"), [(8, 300), (50, 300), (1000, 100), (50_000, 4)])
 def test_honest_counts_are_in_scale(rng, law, n, repeats):
-    fired = sum(out_of_scale(LONG_TAILS[law](rng, n).astype(float)) is not None for _ in range(repeats))
+    fired = sum(out_of_scale_row(COUNT, LONG_TAILS[law](rng, n).astype(float)) is not None for _ in range(repeats))
     assert fired <= (1 if n < 100 else 0)
 
 
@@ -33,21 +34,21 @@ def test_honest_counts_are_in_scale(rng, law, n, repeats):
 def test_a_slip_among_small_counts_is_found_by_its_row(rng, n, wrong):
     numbers = rng.poisson(3, n).astype(float)
     numbers[0] = np.nan
-    assert out_of_scale(numbers) is None
+    assert out_of_scale_row(COUNT, numbers) is None
     numbers[5] = wrong
-    assert out_of_scale(numbers) == 5
+    assert out_of_scale_row(COUNT, numbers) == 5
     assert np.nanmax(np.delete(numbers, 5)) < largest_in_scale(numbers) < wrong
 
 
 def test_a_code_used_several_times_is_found_too(rng):
     numbers = rng.poisson(3, 200).astype(float)
     numbers[[7, 50, 120]] = 99_999_999
-    assert out_of_scale(numbers) == 7
+    assert out_of_scale_row(COUNT, numbers) == 7
 
 
 @pytest.mark.parametrize("numbers", [[], [np.nan], [1e9], [0, 0, 0, 1e9], [1, 2, 1e9], [np.nan, 3, 2, np.nan, 1e9]])
 def test_too_few_counts_cannot_tell(numbers):
-    assert out_of_scale(np.array(numbers, float)) is None
+    assert out_of_scale_row(COUNT, np.array(numbers, float)) is None
 
 
 @pytest.mark.parametrize("kind", ["poisson", "negative_binomial", "zero_inflated_poisson"])

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from plurigp.data import Column, infer_schema
+from plurigp.data import Column, infer_schema, to_rows
 from plurigp.datasets import simulate
 from plurigp.estimator.compare import Comparison, _compared, candidates, compare_kinds
 
@@ -21,7 +21,7 @@ from plurigp.estimator.compare import Comparison, _compared, candidates, compare
     ],
 )
 def test_candidates_are_what_the_cells_allow(cells, kind, expected):
-    assert candidates(Column("a", kind), pd.DataFrame({"a": cells})) == expected
+    assert candidates(Column("a", kind), to_rows({"a": cells})) == expected
 
 
 def test_a_wider_family_must_win_clearly(rng):

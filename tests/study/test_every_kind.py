@@ -9,8 +9,7 @@ import pytest
 from scipy import optimize, stats
 
 from plurigp import Study, load_study
-from plurigp.data import KINDS
-from plurigp.data.observed import read_observed
+from plurigp.data import KINDS, to_rows
 from plurigp.report.page import render_report
 from plurigp.study.findings.null import structureless_table
 
@@ -115,7 +114,7 @@ def test_the_report_has_words_for_all_of_them(result):
 def test_no_cell_of_a_structureless_table_is_the_real_one_beyond_chance(result):
     drawn = structureless_table(result.model, FRAME, 11)
     for column in result.model.schema_.used:
-        real, new = read_observed(column, FRAME), read_observed(column, drawn)
+        real, new = to_rows(FRAME).observed(column), to_rows(drawn).observed(column)
         np.testing.assert_array_equal(real.seen, new.seen)
         pairs = [np.stack([cells.low, cells.high], axis=1)[real.seen] for cells in (real, new)]
         assert_independent(column.name, *pairs)

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from plurigp.core.types import DataError
-from plurigp.data.schema import Column, Schema
+from plurigp.data import Column, Schema
 
 N_BINARY, N_PIXELS = 392, 784
 

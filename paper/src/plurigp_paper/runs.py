@@ -11,9 +11,10 @@ from typing import Any
 from joblib import Parallel, delayed
 
 import plurigp
+from plurigp.core.text import jsonable
 from plurigp.core.types import DataError
 from plurigp.study.fits.pool import available_cores
-from plurigp.study.fits.store import plain, read_json, write_json
+from plurigp.study.fits.store import read_json, write_json
 
 PAPER = "paper"  # everything but the page itself is in this folder
 SETTINGS = "settings.json"
@@ -33,7 +34,7 @@ class Runs:
         self.name, self.quiet = name, quiet
         self.paper = out / PAPER
         self.folder = self.paper / "fits" / name
-        self._start(plain({"plurigp": plurigp.__version__, **sizes}))
+        self._start(jsonable({"plurigp": plurigp.__version__, **sizes}))
 
     def _start(self, about: dict[str, Any]) -> None:
         """Say which experiment the folder holds; another one's is refused."""

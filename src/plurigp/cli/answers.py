@@ -150,8 +150,8 @@ def score(model: ModelIn, table: TableIn, json: Json = False) -> None:
 
 def scores(model: "PluriGP", frame: "pd.DataFrame") -> dict[str, Any]:
     """The figures behind `score`; a table without an observed cell has no mean per cell."""
-    total = float(model.score_samples(frame).sum())
-    cells = int(model.coder_.table(frame).seen.sum())
+    table = model.coder_.table(frame)
+    total, cells = float(model.score_samples(table).sum()), int(table.seen.sum())
     per_cell = total / cells if cells else float("nan")
     return {"rows": len(frame), "cells": cells, "per_row": total / len(frame), "per_cell": per_cell}
 
@@ -181,8 +181,7 @@ def sample(
 def as_fitted(model: "PluriGP", frame: "pd.DataFrame", path: Path) -> "pd.DataFrame":
     """The columns in the order of the fit: extra ones left out, those set aside made up as gaps where missing."""
     with about(path):
-        model.coder_.table(frame)
-    return frame.reindex(columns=list(model.schema_.names))
+        return model.schema_.matching(frame)
 
 
 def _load(model_dir: Path) -> "PluriGP":

@@ -15,7 +15,7 @@ from plurigp.core.files import whole_file
 if TYPE_CHECKING:
     import pandas as pd
 
-    from plurigp.data.schema import Schema
+    from plurigp.data import Schema
 
 NAME_WIDTH = 40  # characters of a column's name in a table on the terminal
 
@@ -41,24 +41,21 @@ def check(
     Example:
       plurigp check patients.csv --write schema.toml
     """
-    from plurigp.data.infer import infer_schema
-    from plurigp.data.read import read_table
-    from plurigp.data.table import Coder
+    from plurigp.data import Coder, infer_schema, read_table, to_rows
 
     if write is not None:
         check_file(write, force)
-    frame = read_table(table)
+    rows = to_rows(read_table(table))
     with about(table):
-        coder = Coder.fit(frame, infer_schema(frame, schema))
-        coder.table(frame)
+        coder = Coder.fit(rows, infer_schema(rows, schema))
         if write is not None:
             with whole_file(write) as part:
                 part.write_text(coder.schema.to_toml(), encoding="utf-8")
-        facts = schema_facts(table, frame, coder.schema, compare)
+        facts = schema_facts(table, rows, coder.schema, compare)
     if json:
         say_json(facts)
         return
-    say_schema(frame, coder.schema)
+    say_schema(rows.frame, coder.schema)
     if compare:
         say_comparison(facts["compared"])
     if write is not None:
@@ -92,13 +89,13 @@ def _short(name: str) -> str:
     return name if len(name) <= NAME_WIDTH else name[: NAME_WIDTH - 1] + "…"
 
 
-def schema_facts(path: Path, frame: "pd.DataFrame", schema: "Schema", compare: bool) -> dict[str, Any]:
+def schema_facts(path: Path, rows: "Rows", schema: "Schema", compare: bool) -> dict[str, Any]:
     """The schema's own fields, the share of gaps and the comparison of kinds where asked for, for JSON."""
-    gaps = frame.isna().mean()
+    gaps = rows.frame.isna().mean()
     columns = [entry | {"gaps": float(gaps[entry["name"]])} for entry in schema.to_dict()["columns"]]
-    facts: dict[str, Any] = {"table": str(path), "rows": len(frame), "columns": columns}
+    facts: dict[str, Any] = {"table": str(path), "rows": len(rows), "columns": columns}
     if compare:
         from plurigp.estimator.compare import compare_kinds
 
-        facts["compared"] = {name: asdict(found) for name, found in compare_kinds(frame, schema).items()}
+        facts["compared"] = {name: asdict(found) for name, found in compare_kinds(rows, schema).items()}
     return facts

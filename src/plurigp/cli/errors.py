@@ -14,7 +14,7 @@ from pathlib import Path
 import typer
 
 from plurigp.cli.interrupt import terminate, was_interrupted
-from plurigp.cli.text import printable
+from plurigp.core.text import printable
 from plurigp.core.types import DataError
 
 FAILED, INTERNAL = 1, 70

@@ -7,12 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plurigp.cli.errors import CommandError
-from plurigp.core.files import whole_file, without_formulas
+from plurigp.core.files import SEPARATORS, whole_file, without_formulas
 
 if TYPE_CHECKING:
     import pandas as pd
-
-SEPARATORS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
 
 
 def check_table(path: Path, force: bool) -> None:

@@ -4,7 +4,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plurigp.cli.errors import CommandError
-from plurigp.cli.files import SEPARATORS, table_suffix
+from plurigp.cli.files import table_suffix
+from plurigp.core.files import SEPARATORS
 
 if TYPE_CHECKING:
     import pandas as pd

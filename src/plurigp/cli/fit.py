@@ -61,12 +61,12 @@ def fit(  # long: its options
     from plurigp.data import infer_schema, is_parquet, read_table, to_rows
     from plurigp.estimator import PluriGP
 
-    frame = to_rows(table) if is_parquet(table) else read_table(table)
+    rows = to_rows(table if is_parquet(table) else read_table(table))
     start = time.monotonic()
     with about(table):
-        settled = infer_schema(frame, schema).override(dict.fromkeys(exclude or [], "aside"))
-        model = PluriGP(schema=settled, verbose=not json, **options).fit(table if is_parquet(table) else frame)
-    answer = fit_summary(model, out, len(frame), time.monotonic() - start)
+        settled = infer_schema(rows, schema).override(dict.fromkeys(exclude or [], "aside"))
+        model = PluriGP(schema=settled, verbose=not json, **options).fit(rows)
+    answer = fit_summary(model, out, len(rows), time.monotonic() - start)
     model.set_params(verbose=False).save(out)
     if json:
         say_json(answer)

@@ -60,17 +60,17 @@ def study(  # long: its options
       plurigp study patients.csv --time days --event died --horizon 180 --out run
     """
     check_folder(out, force=True)  # a study resumes in its own folder
-    from plurigp.data import infer_schema, read_table
+    from plurigp.data import infer_schema, read_table, to_rows
     from plurigp.study import Study, read_config
 
     options = given(n_components=components, n_subtypes=subtypes, n_refits=refits, n_references=references,
                     max_epochs=epochs, time=time, event=event, horizons=horizon, random_state=seed)  # fmt: skip
     settings = ({} if config is None else read_config(config)) | options
     planned = Study(out=out, n_jobs=jobs, dask=dask, verbose=not json, **settings)
-    frame = read_table(table)
+    rows = to_rows(read_table(table))
     with about(table):
-        planned.schema = infer_schema(frame, schema).override(dict.fromkeys(exclude or [], "aside"))
-        result = planned.fit(frame)
+        planned.schema = infer_schema(rows, schema).override(dict.fromkeys(exclude or [], "aside"))
+        result = planned.fit(rows)
     written = write_page(result, out / REPORT, out)
     if json:
         say_json({"study": str(out), "report": str(out / REPORT), **result.facts})

@@ -5,10 +5,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-
-def printable(text: object) -> str:
-    """The text in one line, with control characters, line breaks and direction marks shown as escapes."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(text))
+from plurigp.core.text import jsonable, printable
 
 
 def say(line: str) -> None:
@@ -24,8 +21,7 @@ def say_progress(line: str) -> None:
 
 def say_json(answer: Mapping[str, Any]) -> None:
     """The answer as one JSON object on stdout; a number that is not finite becomes null."""
-    finite = json.loads(json.dumps(answer), parse_constant=lambda _: None)
-    print(json.dumps(finite, indent=2, allow_nan=False))
+    print(json.dumps(jsonable(answer), indent=2, allow_nan=False))
 
 
 def say_table(head: Sequence[str], rows: Iterable[Sequence[object]], right: Sequence[str] = ()) -> None:

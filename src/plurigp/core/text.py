@@ -1,16 +1,32 @@
-"""How values, names, files and lists are spelled in messages: always one line, never long."""
+"""Values, names, files and lists as one short line of a message, and as JSON. Names come from tables: hostile text."""
 
 import difflib
+import math
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
-import numpy as np
+
+def printable(text: object) -> str:
+    """The text in one line, with control characters, line breaks and direction marks as escapes."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(text))
 
 
-def show(value: object, width: int = 40) -> str:
+def jsonable(value: Any) -> Any:
+    """As JSON keeps it: NumPy's numbers become Python's, arrays and tuples lists, and what is not finite null."""
+    if isinstance(value, Mapping):
+        return {str(key): jsonable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [jsonable(item) for item in value]
+    if hasattr(value, "tolist"):  # NumPy's, without importing it: the command line starts without NumPy
+        return jsonable(value.tolist())
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def show(value: Any, width: int = 40) -> str:
     """The value as `repr` spells it, on one line, control characters escaped, cut to `width` characters."""
-    plain = value.item() if isinstance(value, np.generic) else value
-    text = " ".join(repr(plain).splitlines())
+    is_numpy_scalar = hasattr(value, "tolist") and getattr(value, "ndim", 1) == 0
+    text = " ".join(repr(value.tolist() if is_numpy_scalar else value).splitlines())
     return text if len(text) <= width else text[: width - 3] + "..."
 
 
@@ -35,7 +51,7 @@ def nearest(name: object, known: Iterable[object]) -> str:
 
 def amount(value: float) -> str:
     """A number for people: whole ones without a decimal point, others in short form."""
-    return f"{value:.0f}" if abs(value) < 1e15 and value == np.floor(value) else f"{value:.4g}"
+    return f"{value:.0f}" if abs(value) < 1e15 and value == math.floor(value) else f"{value:.4g}"
 
 
 def at(name: object, row: int | None = None) -> str:

@@ -1,11 +1,11 @@
 """The data layer: tables of every make, the kinds of their columns, and the coded numbers the model takes."""
 
 from plurigp.data.column import ASIDE, Column
-from plurigp.data.frames import to_frame, to_rows
+from plurigp.data.frames import to_frame
 from plurigp.data.infer import infer_schema
 from plurigp.data.kinds import KINDS, Kind
-from plurigp.data.parquet import is_parquet
 from plurigp.data.read import read_table
+from plurigp.data.rows import Rows, is_parquet, to_rows
 from plurigp.data.schema import Schema
 from plurigp.data.table import Coder, Table
 
@@ -15,6 +15,7 @@ __all__ = [
     "Coder",
     "Column",
     "Kind",
+    "Rows",
     "Schema",
     "Table",
     "infer_schema",

@@ -1,4 +1,4 @@
-"""Cells: one column's cells in one plain form, whatever dtype they came in."""
+"""ColumnCells: the cells of one column in one plain form, whatever dtype they came in."""
 
 import re
 from dataclasses import dataclass
@@ -15,15 +15,15 @@ from plurigp.core.text import at
 from plurigp.core.types import DataError
 from plurigp.data.column import Level
 
-LARGEST = 1e100
+MAX_MAGNITUDE = 1e100
 _NUMBER = re.compile(r"\s*[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?\s*")
 _PADDED = re.compile(r"\s*[+-]?0[0-9]+\s*")
-_DATES = {"datetime", "datetime64", "date", "timedelta", "timedelta64", "time", "period"}
-_NUMBERS = {"integer", "floating", "mixed-integer-float", "decimal", "boolean", "empty"}
+_DATE_TYPES = {"datetime", "datetime64", "date", "timedelta", "timedelta64", "time", "period"}
+_NUMBER_TYPES = {"integer", "floating", "mixed-integer-float", "decimal", "boolean", "empty"}
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
+class ColumnCells:
     """Gaps are False in `seen`, NaN in `numbers` and -1 in `codes`; what lay under them is gone."""
 
     form: str  # "number" "bool" "text" "date" "empty"
@@ -35,24 +35,40 @@ class Cells:
     ordered: bool = False
 
 
-def cells_of(series: pd.Series | np.ndarray, name: object = None) -> Cells:
-    """Reads a column of any dtype; cells that are neither number, text nor truth value are an error."""
+class MisfitError(DataError):
+    """Cells that another kind would take; `kinds` ends the message by naming it."""
+
+    def __init__(self, message: str, misfit: str) -> None:
+        super().__init__(message)
+        self.misfit = misfit  # "text", "limit", "value", "more levels" or "fewer levels"
+
+
+def refuse(wrong: np.ndarray, name: object, message: str, misfit: str = "") -> None:
+    """Raises for the first row that is wrong [N]."""
+    if wrong.any():
+        text = f"{at(name, int(np.argmax(wrong)))}: {message}"
+        raise MisfitError(text, misfit) if misfit else DataError(text)
+
+
+def cells_of(series: pd.Series | np.ndarray, name: object = None) -> ColumnCells:
+    """Parses a column of any dtype; cells that are neither number, text nor truth value are an error."""
     if isinstance(series, np.ndarray):
         return _of_objects(series, name)
-    name = series.name if name is None else name
-    dtype = series.dtype
+    name, dtype = series.name if name is None else name, series.dtype
     if isinstance(dtype, pd.SparseDtype):
         return cells_of(pd.Series(np.asarray(series)), name)
     if isinstance(dtype, pd.CategoricalDtype):
         return _of_category(series)
     if pdt.is_complex_dtype(dtype):
         raise DataError(f'{at(name)}: Complex data not supported; keep the real part, or declare it "aside".')
-    if pdt.is_bool_dtype(dtype):
-        return _of_numbers(series.to_numpy(dtype=np.float64, na_value=np.nan), "bool")
-    if pdt.is_numeric_dtype(dtype):
-        return _of_numbers(series.to_numpy(dtype=np.float64, na_value=np.nan), "number")
+    if pdt.is_numeric_dtype(dtype):  # bool too
+        if isinstance(dtype, np.dtype):
+            numbers = series.to_numpy(dtype=np.float64)  # not copied where it is float64 already
+        else:
+            numbers = series.to_numpy(dtype=np.float64, na_value=np.nan)
+        return _of_numbers(numbers, "bool" if pdt.is_bool_dtype(dtype) else "number")
     if _holds_dates(dtype):
-        return Cells("date", series.notna().to_numpy(dtype=bool))
+        return ColumnCells("date", series.notna().to_numpy(dtype=bool))
     if isinstance(dtype, pd.StringDtype):
         return _of_text(series)
     return _of_objects(series.to_numpy(dtype=object), name)
@@ -62,26 +78,26 @@ def _holds_dates(dtype: Any) -> bool:
     return pdt.is_datetime64_any_dtype(dtype) or pdt.is_timedelta64_dtype(dtype) or isinstance(dtype, pd.PeriodDtype)
 
 
-def _of_numbers(numbers: np.ndarray, form: str) -> Cells:
+def _of_numbers(numbers: np.ndarray, form: str) -> ColumnCells:
     seen = ~np.isnan(numbers)
-    return Cells(form if seen.any() else "empty", seen, numbers)
+    return ColumnCells(form if seen.any() else "empty", seen, numbers)
 
 
-def _of_text(values: Any) -> Cells:
+def _of_text(values: Any) -> ColumnCells:
     codes, distinct = pd.factorize(values)
     return _of_codes(codes, [str(text) for text in distinct])
 
 
-def _of_category(series: pd.Series) -> Cells:
+def _of_category(series: pd.Series) -> ColumnCells:
     categories = series.cat.categories
     if _holds_dates(categories.dtype):
-        return Cells("date", series.notna().to_numpy(dtype=bool))
+        return ColumnCells("date", series.notna().to_numpy(dtype=bool))
     codes = series.cat.codes.to_numpy().astype(np.int64)
     levels = [plain_level(value) for value in categories.tolist()]
     return _of_codes(codes, levels, category=True, ordered=bool(series.cat.ordered))
 
 
-def _of_codes(codes: np.ndarray, distinct: list, **flags: bool) -> Cells:
+def _of_codes(codes: np.ndarray, distinct: list, **flags: bool) -> ColumnCells:
     """Blank texts become gaps, levels without a cell are dropped, and the codes are renumbered."""
     held = np.zeros(len(distinct) + 1, dtype=bool)
     held[codes] = True
@@ -92,46 +108,40 @@ def _of_codes(codes: np.ndarray, distinct: list, **flags: bool) -> Cells:
     form = "text" if levels else "empty"
     if levels and not any(isinstance(level, str) for level in levels):
         form = "bool" if all(isinstance(level, bool) for level in levels) else "number"
-    return Cells(form, codes >= 0, None, codes, levels, **flags)
+    return ColumnCells(form, codes >= 0, None, codes, levels, **flags)
 
 
-def _of_objects(values: np.ndarray, name: object) -> Cells:
-    """Python objects: text, numbers and truth values are welcome in any mixture, anything else is not."""
+def _of_objects(values: np.ndarray, name: object) -> ColumnCells:
+    """Python objects: text, numbers and truth values in any mixture; anything else is an error."""
     what = pdt.infer_dtype(values, skipna=True)
     if what == "string":
         return _of_text(values)
     seen = ~pd.isna(values)
-    if what in _DATES:
-        return Cells("date", seen)
-    if what not in _NUMBERS:
-        _check_objects(values, seen, name)
-    if what not in _NUMBERS and any(isinstance(value, str) for value in values[seen]):
-        return _of_text(np.array([spell(v) if s else None for v, s in zip(values, seen, strict=True)], dtype=object))
+    if what in _DATE_TYPES:
+        return ColumnCells("date", seen)
+    if what not in _NUMBER_TYPES:
+        odd = np.array([not isinstance(value, str | np.bool_ | Real | Decimal) for value in values]) & seen
+        finding = f"a cell of type {type(values[np.argmax(odd)]).__name__} is neither number nor text"
+        refuse(odd, name, f'{finding}; turn it into one, or declare the column "aside".')
+        if any(isinstance(value, str) for value in values[seen]):
+            spelled = [spell(v) if s else None for v, s in zip(values, seen, strict=True)]
+            return _of_text(np.array(spelled, dtype=object))
     numbers = np.full(len(values), np.nan)
     numbers[seen] = _floats(values[seen])
     return _of_numbers(numbers, "bool" if what == "boolean" else "number")
 
 
-def _check_objects(values: np.ndarray, seen: np.ndarray, name: object) -> None:
-    for row in np.flatnonzero(seen):
-        if not isinstance(values[row], str | np.bool_ | Real | Decimal):
-            raise DataError(
-                f"{at(name, int(row))}: a cell of type {type(values[row]).__name__} is neither number nor text; "
-                'turn it into one, or declare the column "aside".'
-            )
-
-
 def _floats(values: np.ndarray) -> np.ndarray:
     try:
         return values.astype(np.float64)
-    except OverflowError:  # a whole number beyond 1e308
+    except OverflowError:
         return np.array([_float(value) for value in values])
 
 
 def _float(value: Any) -> float:
     try:
         return float(value)
-    except OverflowError:
+    except OverflowError:  # a whole number beyond 1e308
         return np.inf
 
 
@@ -165,68 +175,52 @@ def level_numbers(levels: tuple[Level, ...]) -> np.ndarray:
     return np.array([level_number(level) for level in levels], dtype=np.float64)
 
 
-def spells_numbers(cells: Cells) -> bool:
-    """Whether every text is a number; codes with leading zeros ("007") are names, not numbers."""
+def spells_numbers(cells: ColumnCells) -> bool:
+    """Whether every text is a number; codes with leading zeros ("007") are not."""
     if any(isinstance(text, str) and _PADDED.fullmatch(text) for text in cells.distinct):
         return False
     return bool(cells.distinct) and not np.isnan(level_numbers(cells.distinct)).any()
 
 
-def first_row(cells: Cells, code: int) -> int:
+def first_row(cells: ColumnCells, code: int) -> int:
     """The first row that holds this level."""
     return int(np.argmax(cells.codes == code))
 
 
-def value_at(cells: Cells, row: int) -> Level:
-    """The level in one seen cell."""
+def value_at(cells: ColumnCells, row: int) -> Level:
+    """The level that an observed cell holds."""
     if cells.codes is not None:
-        return cells.distinct[cells.codes[row]]
-    assert cells.numbers is not None  # the other form a seen cell can have
-    number = float(cells.numbers[row])
-    return bool(number) if cells.form == "bool" else plain_level(number)
+        return cells.distinct[int(cells.codes[row])]
+    assert cells.numbers is not None  # an observed cell is a number or a level
+    return _number_levels(cells.numbers[row : row + 1], cells)[0]
 
 
-def as_numbers(cells: Cells, name: object) -> np.ndarray:
+def as_numbers(cells: ColumnCells, name: object) -> np.ndarray:
     """The cells as numbers, NaN at gaps; text, dates, infinities and absurd sizes are errors."""
     if cells.form == "date":
         raise DataError(f'{at(name)}: dates are not numbers; turn them into days since a start, or declare it "aside".')
     if cells.codes is None:
         numbers = cells.numbers if cells.numbers is not None else np.full(len(cells.seen), np.nan)
     else:
-        parsed = level_numbers(cells.distinct)
-        _check_parsed(parsed, cells, name)
-        numbers = np.append(parsed, np.nan)[cells.codes]
-    _check_size(numbers, name)
+        numbers = np.append(level_numbers(cells.distinct), np.nan)[cells.codes]
+        words = [str(level).lstrip() for level in cells.distinct if np.isnan(level_number(level))]
+        limits = all(word.startswith(("<", ">", "≤", "≥")) for word in words)
+        finding = f"{'a limit' if limits else 'text'} in a column of numbers; correct it, make it a gap"
+        refuse(np.isnan(numbers) & cells.seen, name, finding, misfit="limit" if limits else "text")
+    refuse(np.isinf(numbers), name, "the value is infinite; correct it or make it a gap.")
+    sentinel = f"the value is beyond {MAX_MAGNITUDE:.0e} (a sentinel?); correct it or make it a gap."
+    refuse(np.abs(numbers) > MAX_MAGNITUDE, name, sentinel)
     return numbers
 
 
-def _check_parsed(parsed: np.ndarray, cells: Cells, name: object) -> None:
-    if np.isnan(parsed).any():
-        code = int(np.argmax(np.isnan(parsed)))
-        limit = str(cells.distinct[code]).strip().startswith(("<", ">", "≤", "≥"))
-        other = '"censored_gaussian" or "censored_lognormal"' if limit else '"categorical" or "aside"'
-        raise DataError(
-            f"{at(name, first_row(cells, code))}: {'a limit' if limit else 'text'} in a column of numbers; "
-            f"correct it, make it a gap, or declare the column {other}."
-        )
-
-
-def _check_size(numbers: np.ndarray, name: object) -> None:
-    large = np.abs(numbers) > LARGEST
-    if large.any():
-        row = int(np.argmax(large))
-        finding = f"is {numbers[row]}" if np.isinf(numbers[row]) else f"is beyond {LARGEST:.0e} (a sentinel?)"
-        raise DataError(f"{at(name, row)}: the value {finding}; correct it or make it a gap.")
-
-
-def n_distinct(cells: Cells) -> int:
-    """How many different values occur."""
+def n_distinct(cells: ColumnCells) -> int:
+    """How many distinct values occur."""
     if cells.codes is not None:
         return len(cells.distinct)
     return 0 if cells.numbers is None else len(np.unique(cells.numbers[cells.seen]))
 
 
-def distinct_levels(cells: Cells) -> list[Level]:
+def distinct_levels(cells: ColumnCells) -> list[Level]:
     """The levels that occur: an ordered category's own order, else numbers by size and text by alphabet."""
     if cells.codes is None:
         return [] if cells.numbers is None else _number_levels(np.unique(cells.numbers[cells.seen]), cells)
@@ -239,21 +233,21 @@ def distinct_levels(cells: Cells) -> list[Level]:
     return sorted(levels, key=lambda level: (isinstance(level, str), str(level)))
 
 
-def level_codes(cells: Cells, levels: tuple[Level, ...]) -> np.ndarray:
+def level_codes(cells: ColumnCells, levels: tuple[Level, ...]) -> np.ndarray:
     """The place of each cell's value among the levels: NaN at gaps, -1 where the value is not among them.
 
     1, 1.0, True and the text "1" are one level unless the levels themselves tell them apart.
     """
-    found = np.full(len(cells.seen), np.nan)
     if cells.codes is not None:
         return np.append(_places(cells.distinct, levels), np.nan)[cells.codes]
+    found = np.full(len(cells.seen), np.nan)
     if cells.numbers is not None and cells.seen.any():
         values, inverse = np.unique(cells.numbers[cells.seen], return_inverse=True)
         found[cells.seen] = _places(tuple(_number_levels(values, cells)), levels)[inverse]
     return found
 
 
-def _number_levels(values: np.ndarray, cells: Cells) -> list[Level]:
+def _number_levels(values: np.ndarray, cells: ColumnCells) -> list[Level]:
     return [bool(v) for v in values] if cells.form == "bool" else [plain_level(v) for v in values]
 
 

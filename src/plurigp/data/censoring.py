@@ -1,13 +1,17 @@
-"""Censoring that has nothing to do with the rows: limits, times and intervals drawn from a column's own.
+"""Censoring that does not depend on the rows: limits, times and intervals drawn from a column's own, and written.
 
-Cells are bounds [N 2]: equal where a value is known, infinite where open, NaN at gaps. Pure NumPy.
+Cells are bounds [N 2]: equal where a value is known, infinite where open, NaN at gaps.
 """
 
 from collections.abc import Sequence
 
 import numpy as np
 
-AT_ONCE = 2**22  # pairs of a value and an interval compared in one go
+from plurigp.data.column import Column
+from plurigp.data.kinds import kind_of
+from plurigp.data.limits import text_of_bounds
+
+PAIRS_AT_ONCE = 2**22  # pairs of a value and an interval compared in one go
 
 
 def censor_like(bounds: np.ndarray, values: np.ndarray, positive: bool, rng: np.random.Generator) -> np.ndarray:
@@ -68,7 +72,7 @@ def coarsen(values: np.ndarray, intervals: np.ndarray, positive: bool, rng: np.r
     As wide means the same difference, for positive columns the same ratio.
     """
     around = _around(values, intervals[rng.integers(len(intervals), size=len(values))], positive, rng)
-    step = max(1, AT_ONCE // len(intervals))
+    step = max(1, PAIRS_AT_ONCE // len(intervals))
     for start in range(0, len(values), step):
         part = values[start : start + step, None]
         holds = (intervals[:, 0] <= part) & (part <= intervals[:, 1])
@@ -116,3 +120,37 @@ def rounded_like(bounds: np.ndarray, new: np.ndarray, positive: bool) -> np.ndar
     exact = new[:, :1] == new[:, 1:]
     whole = np.where(exact, np.rint(new), np.stack([np.floor(new[:, 0]), np.ceil(new[:, 1])], axis=1))
     return np.where(exact & positive, np.maximum(whole, 1.0), whole)
+
+
+def write_bounds(column: Column, bounds: np.ndarray) -> dict[str, np.ndarray]:
+    """Cells of the column, and of the companion that holds its upper bounds, that read as these bounds."""
+    low, high = _open_below(column, bounds)
+    if column.upper is not None:
+        return {column.name: np.where(np.isinf(low), np.nan, low), column.upper: np.where(np.isinf(high), np.nan, high)}
+    return {column.name: _spelled(low, high)}
+
+
+def write_times(columns: Sequence[Column], bounds: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
+    """The same for time columns that share an event column, whose status of a row must suit them all."""
+    written: dict[str, np.ndarray] = {}
+    happened = np.full(len(bounds[0]), np.nan)
+    for column, own in zip(columns, bounds, strict=True):
+        low, high = _open_below(column, own)
+        written[column.name] = _spelled(low, np.where(np.isposinf(high) & (low > 0), low, high))
+        happened = np.where(np.isnan(low), happened, np.fmax(happened, np.isfinite(high)))
+    return written | {str(columns[0].event): happened}
+
+
+def _open_below(column: Column, bounds: np.ndarray) -> np.ndarray:
+    """Lower and upper bounds [2 N]; a limit to what is above zero anyway has no lower bound."""
+    low, high = bounds.T
+    below = (low == 0) & np.isfinite(high) & kind_of(column).positive
+    return np.stack([np.where(below, -np.inf, low), high])
+
+
+def _spelled(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Bounds in one column: numbers, or text where some are limits."""
+    if not (low < high).any():
+        return low
+    texts = [None if np.isnan(a) else text_of_bounds(a, b) for a, b in zip(low, high, strict=True)]
+    return np.array(texts, dtype=object)

@@ -33,6 +33,11 @@ class Column:
         """The column that is read together with this one and has no kind of its own."""
         return self.trials if isinstance(self.trials, str) else self.upper or self.event
 
+    @property
+    def reading(self) -> tuple:
+        """The name, then all that decides how the cells are read."""
+        return self.name, self.kind, self.levels, self.trials, self.bounds, self.upper, self.event
+
 
 def checked_settings(name: object, given: Mapping) -> dict[str, Any]:
     """The declared settings of a column in the types `Column` holds; anything else is an error."""

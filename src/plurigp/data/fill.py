@@ -9,23 +9,20 @@ from pandas.api import types as pdt
 from plurigp.data.cells import plain_level, spell
 from plurigp.data.column import Column
 
+CANNOT_HOLD = (TypeError, ValueError, OverflowError)
+
 
 def fill_gaps(series: pd.Series, gaps: np.ndarray, raw: pd.Series) -> pd.Series:
     """The series with raw[gaps] in its gaps; its dtype is kept wherever that dtype can hold the values."""
     places = np.flatnonzero(gaps & raw.notna().to_numpy(dtype=bool))
     if len(places) == 0:
         return series
-    if series.dtype == np.float64:
-        numbers = series.to_numpy(copy=True)
-        numbers[places] = raw.to_numpy(dtype=np.float64)[places]
-        return pd.Series(numbers, index=series.index, name=series.name)
-    values = raw.iloc[places].to_numpy(dtype=object)
     if isinstance(series.dtype, pd.SparseDtype):
         series = pd.Series(np.asarray(series), index=series.index, name=series.name)
-    filled = series.copy()
+    filled, values = series.copy(), raw.iloc[places].to_numpy(dtype=object)
     try:
         filled.iloc[places] = _fitting(values, series)
-    except (TypeError, ValueError, OverflowError):  # a dtype that cannot hold them: hand back plain objects
+    except CANNOT_HOLD:  # hand back plain objects
         filled = series.astype(object)
         filled.iloc[places] = values
         return filled.infer_objects()
@@ -41,7 +38,7 @@ def in_dtype(raw: pd.Series, column: Column) -> pd.Series:
     try:
         values = _fitting(raw.to_numpy(dtype=object), pd.Series([], dtype=column.dtype))
         return pd.Series(values, dtype=column.dtype, name=raw.name, index=raw.index)
-    except (TypeError, ValueError, OverflowError):
+    except CANNOT_HOLD:
         return raw
 
 
@@ -52,30 +49,18 @@ def _fitting(values: np.ndarray, series: pd.Series) -> Any:
         return _categories(values, dtype.categories)
     what = pdt.infer_dtype(series, skipna=True) if pdt.is_object_dtype(dtype) else ""
     if pdt.is_bool_dtype(dtype) or what == "boolean":
-        return _objects([bool(value) for value in values])
-    if pdt.is_integer_dtype(dtype) or what == "integer":
-        return _objects(_integers(values, dtype))
+        return np.array([bool(value) for value in values], dtype=object)
     if pdt.is_float_dtype(dtype):
-        plain = np.dtype(getattr(dtype, "numpy_dtype", dtype))
-        limit = float(np.finfo(plain).max)
-        return np.clip(values.astype(np.float64), -limit, limit).astype(plain)
+        limits = np.finfo(np.dtype(getattr(dtype, "numpy_dtype", dtype)))
+        return np.clip(values.astype(np.float64), limits.min, limits.max).astype(limits.dtype)
+    if pdt.is_integer_dtype(dtype):
+        bounds = np.iinfo(getattr(dtype, "numpy_dtype", dtype))
+        return np.array([min(max(round(float(v)), int(bounds.min)), int(bounds.max)) for v in values], dtype=object)
+    if what == "integer":
+        return np.array([round(float(value)) for value in values], dtype=object)
     if pdt.is_string_dtype(dtype) and what in ("", "string"):
-        return _objects(_spelled(values, series))
-    return _objects(values)
-
-
-def _objects(values: Any) -> np.ndarray:
-    filling = np.empty(len(values), dtype=object)
-    filling[:] = values
-    return filling
-
-
-def _integers(values: np.ndarray, dtype: Any) -> list[int]:
-    """Rounded, and kept within what the dtype can hold."""
-    if pdt.is_object_dtype(dtype):
-        return [round(float(value)) for value in values]
-    limits = np.iinfo(getattr(dtype, "numpy_dtype", dtype))
-    return [min(max(round(float(value)), int(limits.min)), int(limits.max)) for value in values]
+        return np.array(_spelled(values, series), dtype=object)
+    return values
 
 
 def _spelled(values: np.ndarray, series: pd.Series) -> list[str]:

@@ -1,24 +1,14 @@
 """Tables of every make (pandas, polars, NumPy, lists, dicts) as one pandas frame with checked names."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence, Sized
-from typing import Any, TypeVar
+from collections.abc import Iterable, Mapping, Sequence, Sized
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from plurigp.core.text import at, show
+from plurigp.core.text import at, nearest, show
 from plurigp.core.types import DataError
-from plurigp.data.parquet import ParquetTable, Rows, is_parquet
-
-R = TypeVar("R", pd.DataFrame, ParquetTable)
-
-
-def to_rows(X: object) -> Rows:
-    """The same, but a Parquet file given by its path, or opened already, stays a file read column by column."""
-    if is_parquet(X):
-        X = ParquetTable(X)  # type: ignore[arg-type]  # is_parquet says that it is a path
-    return _checked(X) if isinstance(X, ParquetTable) else to_frame(X)
 
 
 def to_frame(X: object, feature_names: Sequence[str] | None = None) -> pd.DataFrame:
@@ -26,15 +16,17 @@ def to_frame(X: object, feature_names: Sequence[str] | None = None) -> pd.DataFr
 
     NumPy columns are named x0, x1, ... unless `feature_names` are given.
     """
-    return named(_checked(_frame(X, feature_names)))
+    frame = _frame(X, feature_names)
+    check_shape(*frame.shape)
+    return with_text_names(frame)
 
 
-def _checked(frame: R) -> R:
-    if frame.shape[0] < 1:
-        raise DataError(f"Found array with 0 sample(s) (shape={frame.shape}) while a minimum of 1 is required.")
-    if frame.shape[1] < 1:
-        raise DataError(f"Found array with 0 feature(s) (shape={frame.shape}) while a minimum of 1 is required.")
-    return frame
+def check_shape(n_rows: int, n_columns: int) -> None:
+    """Raises for a table without rows or columns, in scikit-learn's words."""
+    for n, what in ((n_rows, "sample"), (n_columns, "feature")):
+        if n < 1:
+            shape = (n_rows, n_columns)
+            raise DataError(f"Found array with 0 {what}(s) (shape={shape}) while a minimum of 1 is required.")
 
 
 def _frame(X: object, feature_names: Sequence[str] | None) -> pd.DataFrame:
@@ -42,8 +34,7 @@ def _frame(X: object, feature_names: Sequence[str] | None) -> pd.DataFrame:
         return X
     if hasattr(X, "tocsr") or hasattr(X, "tocoo"):
         raise TypeError("Sparse data was passed, but dense data is required; convert it with X.toarray().")
-    module = type(X).__module__.split(".")[0]
-    if module == "polars":
+    if _is_polars(X):
         return _from_polars(X)
     if isinstance(X, Mapping):
         return _from_dict(X)
@@ -56,17 +47,30 @@ def _frame(X: object, feature_names: Sequence[str] | None) -> pd.DataFrame:
     return _from_array(X if isinstance(X, np.ma.MaskedArray) else np.asarray(X), feature_names)
 
 
-def named(frame: pd.DataFrame, source: str = "the table") -> pd.DataFrame:
+def with_text_names(frame: pd.DataFrame, source: str = "the table") -> pd.DataFrame:
     """The frame with its names as text; an empty name or one used twice is an error."""
     labels: list[Any] = frame.columns.tolist()
-    names = [str(label) for label in labels]
-    for place, (label, name) in enumerate(zip(labels, names, strict=True)):
-        if not name.strip() or label is None or label != label:
+    names = ["" if label is None or label != label else str(label) for label in labels]
+    check_unique_names(names, source)
+    return frame if names == labels else frame.set_axis(names, axis=1)
+
+
+def check_unique_names(names: Sequence[str], source: str) -> None:
+    """Raises for a column without a name, or with that of another."""
+    for place, name in enumerate(names):
+        if not name.strip():
             raise DataError(f"{source}: column {place + 1} has no name; name it, or leave row labels out.")
     twice = [name for name, n in Counter(names).items() if n > 1]
     if twice:
         raise DataError(f"{source}: the name of {at(twice[0])} occurs more than once; rename one of them.")
-    return frame if names == labels else frame.set_axis(names, axis=1)
+
+
+def check_present(names: Iterable[str], columns: pd.Index) -> None:
+    """Raises for the first of these columns that a table lacks."""
+    for name in names:
+        if name not in columns:
+            hint = nearest(name, columns)
+            raise DataError(f"{at(name)} is missing from the table; add it (its cells may be gaps).{hint}")
 
 
 def _from_array(array: np.ndarray, feature_names: Sequence[str] | None) -> pd.DataFrame:
@@ -109,16 +113,17 @@ def _from_dict(columns: Mapping) -> pd.DataFrame:
     if len(sizes) < len(columns):
         name = next(name for name in columns if name not in sizes)
         raise DataError(f"{at(name)}: expected a list of cells, got one value; wrap it in a list.")
+    first = next(iter(sizes.values()), 0)
     for name, size in sizes.items():
-        if size != next(iter(sizes.values())):
-            first = next(iter(sizes.values()))
+        if size != first:
             raise DataError(f"{at(name)}: {size} cells where the first column has {first}; make all equally long.")
-    return pd.DataFrame({name: _one(cells) for name, cells in columns.items()})
+    return pd.DataFrame(
+        {name: _polars_column(cells) if _is_polars(cells) else cells for name, cells in columns.items()}
+    )
 
 
-def _one(cells: object) -> object:
-    """A dict's column: polars series are taken over, sequences stay."""
-    return _polars_column(cells) if type(cells).__module__.startswith("polars") else cells
+def _is_polars(X: object) -> bool:
+    return type(X).__module__.split(".")[0] == "polars"
 
 
 def _from_polars(X: object) -> pd.DataFrame:
@@ -142,11 +147,9 @@ def _polars_column(series: Any) -> Any:
         return pd.arrays.BooleanArray(series.fill_null(False).to_numpy().copy(), gaps.copy())
     if dtype.is_decimal() or str(dtype).endswith("128"):  # whole numbers that NumPy has no type for
         return series.cast(pl.Float64).to_numpy()
-    if dtype.is_integer():
-        if not gaps.any():
-            return series.to_numpy()
+    if dtype.is_integer() and gaps.any():
         return pd.arrays.IntegerArray(series.fill_null(0).to_numpy().copy(), gaps.copy())
-    if dtype.is_float() or (dtype.is_temporal() and dtype != pl.Time):
+    if dtype.is_numeric() or (dtype.is_temporal() and dtype != pl.Time):
         return series.to_numpy()
     if dtype == pl.String:
         return pd.array(series.to_list(), dtype="str")

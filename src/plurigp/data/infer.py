@@ -1,18 +1,19 @@
-"""Gives each column a kind from its dtype and values, with the reason in plain words."""
+"""Proposes a kind for each column from its dtype and values, with the reason in plain words.
+
+The one module besides `kinds` that knows kinds by name: it says which cells make which kind likely.
+"""
 
 import os
 import re
 from collections.abc import Mapping
 
 import numpy as np
-import pandas as pd
 
 from plurigp.core.text import bare, file_name, listing, show
 from plurigp.core.types import DataError
 from plurigp.data.cells import (
-    Cells,
+    ColumnCells,
     as_numbers,
-    cells_of,
     distinct_levels,
     first_row,
     level_numbers,
@@ -20,19 +21,19 @@ from plurigp.data.cells import (
     spells_numbers,
 )
 from plurigp.data.column import ASIDE, Column, Level
-from plurigp.data.frames import to_rows
-from plurigp.data.kinds import read_column, settled
+from plurigp.data.kinds import settled
 from plurigp.data.levels import two_levels
 from plurigp.data.limits import text_bounds
+from plurigp.data.rows import Rows, to_rows
 from plurigp.data.schema import Schema, changed, check_names, companions_aside, declaration, load_schema
 
-MOST_LEVELS = 50  # more than this many levels are not one categorical column unless declared so
+MAX_LEVELS = 50  # more than this many levels are not one categorical column unless declared so
 SMALL_COUNT = 50
-MANY_ZEROS, HEAP = 0.05, 0.3  # shares of the cells
-LONG_TAIL = 3.0  # skewness
-HEAVY = 12.0  # excess kurtosis
-OVERDISPERSED = 3.0  # times a Poisson's variance: more than a map usually explains, and the Poisson is a limit of it
-ID_ROWS = 20  # an unbroken rise of whole numbers is an id only in tables of at least this many rows
+MANY_ZEROS, HEAPED = 0.05, 0.3  # shares of the cells
+LONG_TAIL_SKEWNESS = 3.0
+HEAVY_EXCESS_KURTOSIS = 12.0
+OVERDISPERSION = 3.0  # times a Poisson's variance: more than a map usually explains, and the Poisson is a limit of it
+MIN_CELLS = 20  # fewer cells say nothing of a distribution's shape, nor whether rising whole numbers are ids
 
 _ID_WORDS = "id|ids|no|nr|num|number|nbr|sno|index|idx|key|mrn|uuid|guid|row"
 _ID_NAME = re.compile(rf"(?:^|[^a-z])(?:{_ID_WORDS}|unnamed: \d+)$", re.I)
@@ -55,50 +56,46 @@ def infer_schema(frame: object, overrides: object = None) -> Schema:
 
     `overrides`: a mapping of names to kinds or settings, a Schema, or the path of a TOML file.
     """
-    table = to_rows(frame)
+    rows = to_rows(frame)
     changes, source = _changes(overrides)
-    check_names(changes, tuple(table.columns), source)
-    columns = companions_aside(tuple(_column(table[name], changes.get(name)) for name in table.columns))
+    check_names(changes, tuple(rows.columns), source)
+    columns = companions_aside(tuple(_column(rows, name, changes.get(name)) for name in rows.columns))
     for column in columns:
         if column.name in changes and column.kind != ASIDE:
-            read_column(column, cells_of(table[column.name]), table)
+            rows.numbers(column)
     return Schema(columns)
 
 
 def _changes(overrides: object) -> tuple[Mapping, str]:
     """Overrides in any of their forms as {name: declaration}, and what to call them in errors."""
-    if overrides is None:
-        return {}, ""
     if isinstance(overrides, str | os.PathLike):
         return {column.name: column for column in load_schema(overrides)}, file_name(overrides)
     if isinstance(overrides, Schema):
         return {column.name: column for column in overrides}, "the schema"
-    if isinstance(overrides, Mapping):
-        return {str(name): change for name, change in overrides.items()}, "the schema"
+    if isinstance(overrides, Mapping) or overrides is None:
+        return {str(name): change for name, change in (overrides or {}).items()}, "the schema"
     given = show(type(overrides).__name__)
     raise DataError(f"a schema is a mapping, a Schema or the path of a TOML file, not {given}; pass one of these.")
 
 
-def _column(series: pd.Series, change: object) -> Column:
-    """One column, guessed or as declared."""
-    name = str(series.name)
+def _column(rows: Rows, name: str, change: object) -> Column:
+    """One column, proposed or as declared."""
+    dtype = str(rows[name].dtype)
     given = {} if change is None else declaration(name, change)
     if given.get("kind") == ASIDE:  # its cells may be anything
-        return changed(Column(name, ASIDE, dtype=str(series.dtype)), given)
-    cells = cells_of(series)
-    if "kind" in given:
-        column = Column(name, given["kind"], dtype=str(series.dtype))
-    else:
-        column = Column(name, *_guess(name, cells), dtype=str(series.dtype))
+        return changed(Column(name, ASIDE, dtype=dtype), given)
+    cells = rows.cells(name)
+    kind, reason, levels = (given["kind"], "", ()) if "kind" in given else _propose(name, cells)
+    column = Column(name, kind, reason, levels, dtype=dtype)
     column = changed(column, given) if given else column
     return column if column.kind == ASIDE else settled(column, cells)
 
 
-Guess = tuple[str, str, tuple[Level, ...]]
+Proposal = tuple[str, str, tuple[Level, ...]]  # kind, reason, levels
 
 
-def _guess(name: str, cells: Cells) -> Guess:
-    """Kind, reason and levels of one column that nobody declared."""
+def _propose(name: str, cells: ColumnCells) -> Proposal:
+    """For a column that nobody declared."""
     if not cells.seen.any():
         return ASIDE, "no observed cell", ()
     if cells.form == "date":
@@ -111,24 +108,23 @@ def _guess(name: str, cells: Cells) -> Guess:
     if n_values == 2 and _yes_or_no(cells):
         levels = two_levels(distinct_levels(cells), cells.ordered)
         return "bernoulli", f"two values: {listing(map(bare, levels))}", levels
-    limited = _guess_limits(cells)
-    if limited is not None:
-        return limited
+    if (censored := _propose_censored(cells)) is not None:
+        return censored
     if cells.category or (cells.form == "text" and not spells_numbers(cells)):
-        return _guess_text(cells, distinct_levels(cells), int(cells.seen.sum()))
+        return _propose_levels(cells, distinct_levels(cells), int(cells.seen.sum()))
     prefix = "numbers stored as text: " if cells.form == "text" else ""
-    kind, reason = _guess_numbers(name, as_numbers(cells, name)[cells.seen], n_values, len(cells.seen))
+    kind, reason = _propose_numbers(name, as_numbers(cells, name)[cells.seen], n_values, len(cells.seen))
     return kind, prefix + reason, ()
 
 
-def _yes_or_no(cells: Cells) -> bool:
-    """Of two values; two lone numbers that are not 0 and 1 say too little to be called a yes/no column."""
+def _yes_or_no(cells: ColumnCells) -> bool:
+    """Of two values; two lone numbers other than 0 and 1 are too little to call a column yes/no."""
     return cells.form != "number" or int(cells.seen.sum()) > 2 or distinct_levels(cells) == [0, 1]
 
 
-def _guess_limits(cells: Cells) -> Guess | None:
-    """Numbers as text of which some are limits; where some lie between two, at least half of the cells must be plain,
-    or it is a set of bands."""
+def _propose_censored(cells: ColumnCells) -> Proposal | None:
+    """Numbers as text of which some are limits; where some are intervals, at least half of the cells must be plain
+    numbers, or the column is a set of bands."""
     if cells.category or cells.form != "text" or spells_numbers(cells):
         return None
     bounds = text_bounds(cells)
@@ -138,97 +134,98 @@ def _guess_limits(cells: Cells) -> Guess | None:
     exact = low[low == high]
     counts = {"below": np.isinf(low).sum(), "above": np.isinf(high).sum()}
     counts["between two"] = len(low) - len(exact) - sum(counts.values())
-    fewest = 0.5 if counts["between two"] else 0.1
-    if len(np.unique(exact)) < 3 or not fewest * len(low) <= len(exact) < len(low):
+    min_exact = 0.5 if counts["between two"] else 0.1
+    if len(np.unique(exact)) < 3 or not min_exact * len(low) <= len(exact) < len(low):
         return None
     parts = listing(f"{n} {where}" for where, n in counts.items() if n)
     skewed = (high > 0).all() and _is_lognormal(exact, float(exact.min()))
     kind, tail = ("censored_lognormal", " with a long right tail") if skewed else ("censored_gaussian", "")
-    return kind, f"numbers{tail}, {len(exact)} of them known and the others up to a limit ({parts})", ()
+    return kind, f"numeric{tail}, {len(exact)} values and the others known up to a limit ({parts})", ()
 
 
-def _guess_text(cells: Cells, found: list[Level], n_seen: int) -> Guess:
+def _propose_levels(cells: ColumnCells, found: list[Level], n_seen: int) -> Proposal:
     """Levels, or one of the things that text can be and the model cannot use."""
     if _all_match(_DATE, found):
         return ASIDE, "dates written as text; to use them, turn them into a number such as days since a start", ()
     repeated = len(found) < n_seen and (cells.category or len(found) <= n_seen / 2 + 1)
-    if repeated and len(found) <= MOST_LEVELS:
+    if repeated and len(found) <= MAX_LEVELS:
         kind, order = ("ordinal", " in order") if cells.ordered and len(found) > 2 else ("categorical", "")
         return kind, f"{len(found)} levels{order}: {listing(map(bare, found), 5)}", tuple(found)
     return ASIDE, _unusable(cells, found, n_seen), ()
 
 
-def _unusable(cells: Cells, found: list[Level], n_seen: int) -> str:
+def _unusable(cells: ColumnCells, found: list[Level], n_seen: int) -> str:
     """Why a column of many texts is set aside, and what would make it usable."""
     if _all_match(_COMMA, found):
         return "numbers with a decimal comma; to use them, write a point"
     if _all_match(_PERCENT, found):
         return "numbers with a % sign; to use them, remove it and declare the column beta with bounds = [0, 100]"
-    stray = _stray_text(cells)
-    if stray:
+    if stray := _stray_text(cells):
         return stray
     if len(found) == n_seen and not any(" " in str(text).strip() for text in found):
-        return "ids: a different value in every row"
+        return "ids: a distinct value in every row"
     if len(found) <= n_seen / 5:
-        return f"{len(found)} levels, more than {MOST_LEVELS}; to use it, declare it categorical"
-    return f"free text: {len(found)} different texts in {n_seen} cells; to use it, declare it categorical"
+        return f"{len(found)} levels, more than {MAX_LEVELS}; to use it, declare it categorical"
+    return f"free text: {len(found):,} distinct texts in {n_seen:,} cells; to use it, declare it categorical"
 
 
 def _all_match(pattern: re.Pattern, found: list[Level]) -> bool:
     return all(isinstance(text, str) and pattern.fullmatch(text) for text in found)
 
 
-def _stray_text(cells: Cells) -> str:
-    """Says where the first text stands when most cells are numbers."""
+def _stray_text(cells: ColumnCells) -> str:
+    """Where the first text stands when most cells are numbers."""
     is_text = np.isnan(level_numbers(cells.distinct))
     counts = np.bincount(np.asarray(cells.codes)[cells.seen], minlength=len(is_text))
     n_text = int(counts[is_text].sum())
     if n_text == 0 or n_text > 0.2 * counts.sum():
         return ""
-    code = int(np.argmax(is_text))
-    first = f"the first in row {first_row(cells, code)}"
+    first = f"the first in row {first_row(cells, int(np.argmax(is_text)))}"
     return f"mostly numbers, but {n_text} cells hold other text ({first}); to use it, correct them or make them gaps"
 
 
-def _guess_numbers(name: str, numbers: np.ndarray, n_values: int, n_rows: int) -> tuple[str, str]:
-    """Ids, counts, proportions or plain numbers; `numbers` are the observed ones in row order."""
+def _propose_numbers(name: str, numbers: np.ndarray, n_values: int, n_rows: int) -> tuple[str, str]:
+    """Ids, counts, proportions or other numbers; `numbers` are the observed ones in row order."""
     low, high = float(numbers.min()), float(numbers.max())
-    some = f"{n_values} different ones"  # never the smallest or largest: those are cells, and reasons are kept
-    whole = bool((numbers == np.floor(numbers)).all())
-    if whole and _is_id(name, numbers, n_values, n_rows):
-        return ASIDE, "ids: whole numbers that only name the row"
-    if whole:
-        codes = '; if they are codes, declare it "categorical"' if n_values <= 10 or _names_ids(name) else ""
+    is_whole = bool((numbers == np.floor(numbers)).all())
+    # the number of values, never the smallest or largest: those are cells, and reasons are kept
+    found = f"{'whole numbers' if is_whole else 'numeric'}, {n_values:,} distinct values"
+    hint = ""
+    if is_whole:
+        if _is_id(name, numbers, n_values, n_rows):
+            return ASIDE, "ids: whole numbers that only name the row"
+        if n_values <= 10 or _names_ids(name):
+            hint = '; if they are codes, declare it "categorical"'
         if _is_count(numbers, low, high):
-            like = "few and small" if n_values <= 10 else "like counts"
-            usual = np.minimum(numbers, np.quantile(numbers, 0.99))  # a single outlier is no spread
-            times = float(usual.var() / max(usual.mean(), 1e-9))
-            if len(numbers) >= ID_ROWS and times > OVERDISPERSED and not codes:
-                spread = f"with {times:.0f} times the variance of a Poisson"
-                return "negative_binomial", f"whole numbers, {some}, {like}, {spread}"
-            return "poisson", f"whole numbers, {some}, {like}{codes}"
-        if _is_zero_lognormal(numbers, low) and not codes:
-            return "zero_lognormal", f"whole numbers, {_zeros(numbers)}, {some}"
-        if _is_lognormal(numbers, low) and not codes:
-            return "lognormal", f"positive whole numbers with a long right tail, {some}"
-        if _is_heavy(numbers) and not codes:
-            return "student_t", f"whole numbers, some of them far out, {some}"
-        return "gaussian", f"whole numbers, {some}{codes}"
-    if low >= 0 and high <= 1 and n_values >= min(10, len(numbers)) and not _only_small(numbers, low):
-        return "beta", f"numbers between 0 and 1, {some}"
-    hint = "; if they are percent, declare it beta with bounds = [0, 100]"
-    percent = hint if _PERCENT_NAME.search(name) and low >= 0 and high <= 100 else ""
-    if _is_zero_lognormal(numbers, low) and not percent:
-        return "zero_lognormal", f"numbers, {_zeros(numbers)}, {some}"
-    if _is_lognormal(numbers, low) and not percent:
-        return "lognormal", f"positive numbers with a long right tail, {some}"
-    if _is_heavy(numbers) and not percent:
-        return "student_t", f"numbers, some of them far out, {some}"
-    return "gaussian", f"numbers, {some}{percent}"
+            return _propose_counts(numbers, found, n_values, hint)
+    else:
+        if low >= 0 and high <= 1 and n_values >= min(10, len(numbers)) and not _only_small(numbers, low):
+            return "beta", f"{found} between 0 and 1"
+        if _PERCENT_NAME.search(name) and low >= 0 and high <= 100:
+            hint = "; if they are percent, declare it beta with bounds = [0, 100]"
+    if not hint:
+        if _is_zero_lognormal(numbers, low):
+            share = float((numbers == 0).mean())
+            zeros = "a few" if share < 0.01 else f"{share:.0%}"
+            return "zero_lognormal", f"{found}, {zeros} of the cells zero and the others with a long right tail"
+        if _is_lognormal(numbers, low):
+            return "lognormal", f"{found}, positive with a long right tail"
+        if _is_heavy_tailed(numbers):
+            return "student_t", f"{found}, with outliers"
+    return "gaussian", found + hint
+
+
+def _propose_counts(numbers: np.ndarray, found: str, n_values: int, hint: str) -> tuple[str, str]:
+    like = "few and small" if n_values <= 10 else "like counts"
+    usual = np.minimum(numbers, np.quantile(numbers, 0.99))  # a single outlier is no spread
+    ratio = float(usual.var() / max(usual.mean(), 1e-9))
+    if len(numbers) >= MIN_CELLS and ratio > OVERDISPERSION and not hint:
+        return "negative_binomial", f"{found}, {like}, with {ratio:.0f} times the variance of a Poisson"
+    return "poisson", f"{found}, {like}{hint}"
 
 
 def _only_small(numbers: np.ndarray, low: float) -> bool:
-    """Small amounts rather than proportions: a long tail, of which a hundredth at most gets as far as a half."""
+    """Small amounts rather than proportions: a long tail, with at most a hundredth of the cells above a half."""
     return _is_lognormal(numbers, low) and bool(np.quantile(numbers, 0.99) < 0.5)
 
 
@@ -237,7 +234,7 @@ def _is_id(name: str, numbers: np.ndarray, n_values: int, n_rows: int) -> bool:
     if n_values == len(numbers) and len(numbers) >= 3:
         steps = np.diff(numbers)
         monotone = bool((steps > 0).all() or (steps < 0).all())
-        return _names_ids(name) or (monotone and n_rows >= ID_ROWS)
+        return _names_ids(name) or (monotone and n_rows >= MIN_CELLS)
     return _names_ids(name) and n_values > max(100, 0.5 * len(numbers))
 
 
@@ -265,28 +262,28 @@ def _skew(numbers: np.ndarray) -> float:
 
 def _is_lognormal(numbers: np.ndarray, low: float) -> bool:
     """Above zero, clearly skewed, and much less so on the log scale."""
-    return low > 0 and len(numbers) >= 20 and _skew(numbers) > 1.5 and abs(_skew(np.log(numbers))) < _skew(numbers) / 2
+    return (
+        low > 0
+        and len(numbers) >= MIN_CELLS
+        and _skew(numbers) > 1.5
+        and abs(_skew(np.log(numbers))) < _skew(numbers) / 2
+    )
 
 
 def _is_zero_lognormal(numbers: np.ndarray, low: float) -> bool:
     """Zeros below a long tail, or a heap of them: no gaussian has either, and a lognormal has no zero."""
     above = numbers[numbers > 0]
-    if low != 0 or len(above) < 20:
+    if low != 0 or len(above) < MIN_CELLS:
         return False
     zeros = 1 - len(above) / len(numbers)
-    tailed = _is_lognormal(above, float(above.min())) or (zeros >= MANY_ZEROS and _skew(numbers) > LONG_TAIL)
-    return tailed or zeros >= HEAP
+    tailed = _is_lognormal(above, float(above.min())) or (zeros >= MANY_ZEROS and _skew(numbers) > LONG_TAIL_SKEWNESS)
+    return tailed or zeros >= HEAPED
 
 
-def _zeros(numbers: np.ndarray) -> str:
-    share = (numbers == 0).mean()
-    return f"{'a few' if share < 0.01 else f'{share:.0%}'} of them zero and the others with a long right tail"
-
-
-def _is_heavy(numbers: np.ndarray) -> bool:
-    """Values far out, though not all heaped on one: under a gaussian a single one would outweigh many others."""
-    if len(numbers) < 20:
+def _is_heavy_tailed(numbers: np.ndarray) -> bool:
+    """Outliers, unless many cells are heaped on one value: a single one would outweigh many others in a gaussian."""
+    if len(numbers) < MIN_CELLS:
         return False
     scaled = (numbers - numbers.mean()) / (numbers.std() or 1.0)
-    heaped = np.unique(numbers, return_counts=True)[1].max() >= HEAP * len(numbers)
-    return bool((scaled**4).mean() - 3 > HEAVY) and not heaped
+    heaped = np.unique(numbers, return_counts=True)[1].max() >= HEAPED * len(numbers)
+    return bool((scaled**4).mean() - 3 > HEAVY_EXCESS_KURTOSIS) and not heaped

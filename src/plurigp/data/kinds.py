@@ -1,57 +1,23 @@
-"""What the data layer knows of each kind of column. A new kind is one more entry in KINDS."""
+"""Everything a kind of column is, in one table. A new kind is one more entry here and one family in `likelihoods`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 
 import numpy as np
 
 from plurigp.core.text import at, nearest, show
 from plurigp.core.types import DataError
-from plurigp.data.cells import Cells, cells_of
+from plurigp.data import levels, limits, numeric
+from plurigp.data.cells import ColumnCells, MisfitError
 from plurigp.data.column import ASIDE, Column
-from plurigp.data.levels import nearest_level, read_levels, settle_bernoulli, settle_categorical, settle_ordinal
-from plurigp.data.limits import (
-    bounded_units,
-    bounds_in_units,
-    geometric_bounded_units,
-    read_bounds,
-    read_positive_bounds,
-    read_times,
-    standardise_bounds,
-)
-from plurigp.data.numeric import (
-    FARTHEST,
-    Units,
-    amounts_in_units,
-    geometric_units,
-    in_units,
-    keep,
-    plain_units,
-    positive_units,
-    proportion_units,
-    proportions_and_ends,
-    range_units,
-    read_amounts,
-    read_binomial,
-    read_counts,
-    read_numbers,
-    read_positive,
-    read_proportions,
-    same,
-    settle_binomial,
-    squeeze,
-    standard_units,
-    standardise,
-    unsqueeze,
-    unstandardise,
-    whole,
-)
-from plurigp.data.parquet import Rows
+from plurigp.data.numeric import Domain, Units
 
 
 class EffectMeasure(StrEnum):
-    """How the cells of two groups of rows are compared."""
+    """How the cells of two groups of rows are compared, and so how a report prints them."""
 
     ODDS = "odds of yes"
     LEVEL_ODDS = "odds of each level"
@@ -60,14 +26,19 @@ class EffectMeasure(StrEnum):
     MEAN_LEVEL = "mean level"
     LOG_MEAN = "geometric mean"
     ANY_AND_AMOUNT = "odds of any, and geometric mean of what is above zero"
-    CENSORED_MEAN = "mean of cells known up to limits"
-    CENSORED_LOG_MEAN = "geometric mean of cells known up to limits"
+    CENSORED_MEAN = "mean of censored cells"
+    CENSORED_LOG_MEAN = "geometric mean of censored cells"
     HAZARD = "hazard"
+
+
+def keep(column: Column, cells: ColumnCells) -> Column:
+    """Nothing to complete in a declaration of this kind."""
+    return column
 
 
 @dataclass(frozen=True)
 class Kind:
-    """What the package knows of a kind: functions from raw cells to coded numbers and back, and facts for all who ask.
+    """One kind: functions from raw cells to coded numbers and back, and the facts that other modules ask for.
 
     A kind from outside inherits everything from the one it reads like.
     """
@@ -76,19 +47,21 @@ class Kind:
     about: str  # one line for the people who edit a schema
     label: str  # a few words for the readers of a report
     effect_measure: EffectMeasure
-    settle: Callable[[Column, Cells], Column]  # completes a declaration from the training cells
-    read: Callable[[Column, Cells, Cells | None], np.ndarray]  # checked raw numbers [N R], NaN at gaps
-    units: Callable[[Column, np.ndarray], Units]  # from the seen training numbers [n R]
-    code: Callable[[Column, np.ndarray, Units], np.ndarray]  # raw numbers [N R] -> coded [N W]
-    decode: Callable[[np.ndarray, Units], np.ndarray]  # coded [N] -> raw numbers [N], or places of levels
+    settle: Callable[[Column, ColumnCells], Column] = keep  # completes a declaration from the training cells
+    read: Callable[[Column, ColumnCells, ColumnCells | None], np.ndarray] = numeric.read_numbers  # [N R], NaN at gaps
+    domain: Domain | None = None  # which raw numbers it takes; None = all of them
+    units: Callable[[Column, np.ndarray], Units] = numeric.plain_units  # from the observed training numbers [n R]
+    code: Callable[[Column, np.ndarray, Units], np.ndarray] = numeric.same  # raw numbers [N R] -> coded [N W]
+    decode: Callable[[np.ndarray, Units], np.ndarray] = numeric.unstandardise  # coded [N] -> raw, or places of levels
     settings: tuple[str, ...] = ()  # the fields of Column that belong to this kind
     stand_in: tuple[float, ...] = (0.0,)  # what a gap holds, one number per slot
     own_units: bool = False  # a cell's last slot holds its log unit: its log density is in raw units already
     has_bounds: bool = False  # a cell is a lower and an upper bound, raw and in its first two slots
-    positive: bool = False  # every value is above zero
     rivals: tuple[str, ...] = ()  # kinds whose densities are on the same scale, the simpler ones first
     safer: tuple[str, ...] = ()  # what it becomes at the edge of its parameters, or what keeps to the column's range
     needs_zeros: bool = False  # a rival only where the column has zeros
+    wider: str = ""  # the kind that takes what its domain refuses
+    heavier: tuple[str, ...] = ()  # kinds to declare where a count far above all others is right
 
     @property
     def n_slots(self) -> int:
@@ -100,297 +73,116 @@ class Kind:
         """Whether a cell is one of the column's levels."""
         return "levels" in self.settings
 
+    @property
+    def positive(self) -> bool:
+        """Whether every value is above zero."""
+        return self.domain is numeric.POSITIVE
 
-_ANY_NUMBER = (-FARTHEST, FARTHEST, 0.0)  # a gap is a cell whose bounds say nothing
-_ANY_POSITIVE = (1e-30, 1e30, 0.0)
-_LIMITS = 'some of them known up to a limit ("<0.5", ">200", "1-3"; or upper = the column of the upper bounds)'
+    @property
+    def yes_or_no(self) -> bool:
+        """Whether the second of two levels says all there is to say."""
+        return self.effect_measure is EffectMeasure.ODDS
+
+
 _NUMBERS = ("gaussian", "student_t", "lognormal", "gamma")
 _COUNTS = ("poisson", "negative_binomial", "zero_inflated_poisson")
-_LIMITED = ("censored_gaussian", "censored_lognormal", "censored_gamma")
+_CENSORED_KINDS = ("censored_gaussian", "censored_lognormal", "censored_gamma")
+_CENSORED = 'some of them censored ("<0.5", ">200", "1-3"; or upper = the column of the upper bounds)'
+_Measure = EffectMeasure
+
+# fmt: off
+_number = partial(Kind, effect_measure=_Measure.MEAN, units=numeric.standard_units, code=numeric.standardise)
+_positive = partial(Kind, label="positive number", effect_measure=_Measure.LOG_MEAN, domain=numeric.POSITIVE,
+                    wider="gaussian", units=numeric.geometric_units, code=numeric.in_units, stand_in=(1.0,),
+                    rivals=_NUMBERS)
+_bounded = partial(Kind, has_bounds=True, own_units=True)
+_positive_bounds = partial(_bounded, domain=numeric.POSITIVE, wider="censored_gaussian",
+                           units=limits.geometric_bounded_units, code=limits.bounds_in_units,
+                           stand_in=(numeric.SMALLEST_RATIO, numeric.LARGEST_RATIO, 0.0))
+_censored_positive = partial(_positive_bounds, label="positive number, some up to a limit",
+                             effect_measure=_Measure.CENSORED_LOG_MEAN, read=limits.read_positive_bounds,
+                             settings=("upper",), rivals=_CENSORED_KINDS)
+_proportion = partial(Kind, effect_measure=_Measure.MEAN, read=numeric.read_proportions, decode=numeric.unsqueeze,
+                      settings=("bounds",))
+_count = partial(Kind, effect_measure=_Measure.RATE, domain=numeric.COUNT, wider="gaussian",
+                 decode=numeric.nearest_count, rivals=_COUNTS, heavier=("lognormal", "zero_lognormal"))
+_leveled = partial(Kind, read=levels.read_levels, decode=numeric.nearest_count, settings=("levels",))
 
 _ENTRIES = (
-    Kind(
-        name="gaussian",
-        about="numbers of any size",
-        label="number",
-        effect_measure=EffectMeasure.MEAN,
-        settle=keep,
-        read=read_numbers,
-        units=standard_units,
-        code=standardise,
-        decode=unstandardise,
-        rivals=_NUMBERS,
-        safer=("beta",),
-    ),
-    Kind(
-        name="gaussian_hetero",
-        about="numbers whose noise differs from row to row",
-        label="number of uneven spread",
-        effect_measure=EffectMeasure.MEAN,
-        settle=keep,
-        read=read_numbers,
-        units=standard_units,
-        code=standardise,
-        decode=unstandardise,
-    ),
-    Kind(
-        name="student_t",
-        about="numbers with heavy tails or outliers",
-        label="number with outliers",
-        effect_measure=EffectMeasure.MEAN,
-        settle=keep,
-        read=read_numbers,
-        units=standard_units,
-        code=standardise,
-        decode=unstandardise,
-        rivals=_NUMBERS,
-        safer=("gaussian",),
-    ),
-    Kind(
-        name="gamma",
-        about="numbers above zero, skewed, whose sd grows with their mean",
-        label="positive number",
-        effect_measure=EffectMeasure.LOG_MEAN,
-        settle=keep,
-        read=read_positive,
-        units=geometric_units,
-        code=in_units,
-        decode=unstandardise,
-        stand_in=(1.0,),
-        positive=True,
-        rivals=_NUMBERS,
-    ),
-    Kind(
-        name="lognormal",
-        about="numbers above zero with a long right tail: lab values, costs, durations",
-        label="positive number",
-        effect_measure=EffectMeasure.LOG_MEAN,
-        settle=keep,
-        read=read_positive,
-        units=geometric_units,
-        code=in_units,
-        decode=unstandardise,
-        stand_in=(1.0,),
-        positive=True,
-        rivals=_NUMBERS,
-    ),
-    Kind(
-        name="zero_lognormal",
-        about="amounts of which many are exactly zero, the others with a long right tail: costs, doses, gains",
-        label="amount, often zero",
-        effect_measure=EffectMeasure.ANY_AND_AMOUNT,
-        settle=keep,
-        read=read_amounts,
-        units=positive_units,
-        code=amounts_in_units,
-        decode=unstandardise,
-        stand_in=(0.0, 0.0),
-        own_units=True,
-    ),
-    Kind(
-        name="censored_gaussian",
-        about=f"numbers, {_LIMITS}",
-        label="number, some up to a limit",
-        effect_measure=EffectMeasure.CENSORED_MEAN,
-        settle=keep,
-        read=read_bounds,
-        units=bounded_units,
-        code=standardise_bounds,
-        decode=unstandardise,
-        settings=("upper",),
-        stand_in=_ANY_NUMBER,
-        own_units=True,
-        has_bounds=True,
-        rivals=_LIMITED,
-    ),
-    Kind(
-        name="censored_lognormal",
-        about=f"positive numbers with a long right tail, {_LIMITS}",
-        label="positive number, some up to a limit",
-        effect_measure=EffectMeasure.CENSORED_LOG_MEAN,
-        settle=keep,
-        read=read_positive_bounds,
-        units=geometric_bounded_units,
-        code=bounds_in_units,
-        decode=unstandardise,
-        settings=("upper",),
-        stand_in=_ANY_POSITIVE,
-        own_units=True,
-        has_bounds=True,
-        positive=True,
-        rivals=_LIMITED,
-    ),
-    Kind(
-        name="censored_gamma",
-        about=f"positive numbers whose sd grows with their mean, {_LIMITS}",
-        label="positive number, some up to a limit",
-        effect_measure=EffectMeasure.CENSORED_LOG_MEAN,
-        settle=keep,
-        read=read_positive_bounds,
-        units=geometric_bounded_units,
-        code=bounds_in_units,
-        decode=unstandardise,
-        settings=("upper",),
-        stand_in=_ANY_POSITIVE,
-        own_units=True,
-        has_bounds=True,
-        positive=True,
-        rivals=_LIMITED,
-    ),
-    Kind(
-        name="weibull",
-        about="times to an event; event = the column that holds 1 where it happened, 0 where the time is a lower bound",
-        label="time to an event",
-        effect_measure=EffectMeasure.HAZARD,
-        settle=keep,
-        read=read_times,
-        units=geometric_bounded_units,
-        code=bounds_in_units,
-        decode=unstandardise,
-        settings=("event",),
-        stand_in=_ANY_POSITIVE,
-        own_units=True,
-        has_bounds=True,
-        positive=True,
-    ),
-    Kind(
-        name="bernoulli",
-        about="two values; levels = [no, yes]",
-        label="yes/no",
-        effect_measure=EffectMeasure.ODDS,
-        settle=settle_bernoulli,
-        read=read_levels,
-        units=plain_units,
-        code=same,
-        decode=nearest_level,
-        settings=("levels",),
-    ),
-    Kind(
-        name="binomial",
-        about="successes out of trials; trials = a number, or the name of the column that holds it",
-        label="so many out of",
-        effect_measure=EffectMeasure.MEAN,
-        settle=settle_binomial,
-        read=read_binomial,
-        units=plain_units,
-        code=same,
-        decode=whole,
-        settings=("trials",),
-        stand_in=(0.0, 1.0),
-    ),
-    Kind(
-        name="beta",
-        about="proportions between two bounds; bounds = [0, 100] for percent, [0, 1] if left out",
-        label="proportion",
-        effect_measure=EffectMeasure.MEAN,
-        settle=keep,
-        read=read_proportions,
-        units=proportion_units,
-        code=squeeze,
-        decode=unsqueeze,
-        settings=("bounds",),
-        stand_in=(0.5,),
-        rivals=("beta", "gaussian"),
-    ),
-    Kind(
-        name="zero_one_beta",
-        about="proportions of which some are exactly 0 or 1, for reasons of their own; bounds as for beta",
-        label="proportion, often 0 or 1",
-        effect_measure=EffectMeasure.MEAN,
-        settle=keep,
-        read=read_proportions,
-        units=range_units,
-        code=proportions_and_ends,
-        decode=unsqueeze,
-        settings=("bounds",),
-        stand_in=(0.5, 0.0),
-        own_units=True,
-    ),
-    Kind(
-        name="poisson",
-        about="counts: 0, 1, 2, ...",
-        label="count",
-        effect_measure=EffectMeasure.RATE,
-        settle=keep,
-        read=read_counts,
-        units=plain_units,
-        code=same,
-        decode=whole,
-        rivals=_COUNTS,
-    ),
-    Kind(
-        name="negative_binomial",
-        about="counts with more spread than a Poisson",
-        label="count",
-        effect_measure=EffectMeasure.RATE,
-        settle=keep,
-        read=read_counts,
-        units=plain_units,
-        code=same,
-        decode=whole,
-        rivals=_COUNTS,
-        safer=("poisson",),
-    ),
-    Kind(
-        name="zero_inflated_poisson",
-        about="counts with more zeros than a Poisson",
-        label="count with many zeros",
-        effect_measure=EffectMeasure.RATE,
-        settle=keep,
-        read=read_counts,
-        units=plain_units,
-        code=same,
-        decode=whole,
-        rivals=_COUNTS,
-        safer=("poisson",),
-        needs_zeros=True,
-    ),
-    Kind(
-        name="ordinal",
-        about="one of several levels in an order; levels = [lowest, ..., highest]",
-        label="ordered category",
-        effect_measure=EffectMeasure.MEAN_LEVEL,
-        settle=settle_ordinal,
-        read=read_levels,
-        units=plain_units,
-        code=same,
-        decode=nearest_level,
-        settings=("levels",),
-        rivals=("ordinal", "categorical"),
-    ),
-    Kind(
-        name="categorical",
-        about="one of several levels, in no order; levels = [...]",
-        label="category",
-        effect_measure=EffectMeasure.LEVEL_ODDS,
-        settle=settle_categorical,
-        read=read_levels,
-        units=plain_units,
-        code=same,
-        decode=nearest_level,
-        settings=("levels",),
-        rivals=("ordinal", "categorical"),
-        safer=("ordinal",),
-    ),
+    # numbers
+    _number(name="gaussian", label="number", rivals=_NUMBERS, safer=("beta",),
+            about="numbers of any size"),
+    _number(name="gaussian_hetero", label="number of uneven spread",
+            about="numbers whose noise differs from row to row"),
+    _number(name="student_t", label="number with outliers", rivals=_NUMBERS, safer=("gaussian",),
+            about="numbers with heavy tails or outliers"),
+    _positive(name="gamma",
+              about="numbers above zero, skewed, whose sd grows with their mean"),
+    _positive(name="lognormal",
+              about="numbers above zero with a long right tail: lab values, costs, durations"),
+    Kind(name="zero_lognormal", label="amount, often zero", effect_measure=_Measure.ANY_AND_AMOUNT,
+         about="amounts of which many are exactly zero, the others with a long right tail: costs, doses, gains",
+         domain=numeric.NOT_NEGATIVE, wider="gaussian", units=numeric.geometric_units,
+         code=numeric.amounts_in_units, stand_in=(0.0, 0.0), own_units=True),
+    # numbers known up to a limit; a gap is a cell whose bounds say nothing
+    _bounded(name="censored_gaussian", label="number, some up to a limit", effect_measure=_Measure.CENSORED_MEAN,
+             about=f"numbers, {_CENSORED}",
+             read=limits.read_bounds, units=limits.bounded_units, code=limits.standardise_bounds,
+             stand_in=(-numeric.MAX_DEVIATIONS, numeric.MAX_DEVIATIONS, 0.0), settings=("upper",),
+             rivals=_CENSORED_KINDS),
+    _censored_positive(name="censored_lognormal",
+                       about=f"positive numbers with a long right tail, {_CENSORED}"),
+    _censored_positive(name="censored_gamma",
+                       about=f"positive numbers whose sd grows with their mean, {_CENSORED}"),
+    _positive_bounds(name="weibull", label="time to an event", effect_measure=_Measure.HAZARD,
+                     about="times to an event; event = the column that holds 1 where it happened, "
+                           "0 where the time is a lower bound",
+                     read=limits.read_times, settings=("event",)),
+    # proportions
+    _proportion(name="beta", label="proportion", rivals=("beta", "gaussian"),
+                about="proportions between two bounds; bounds = [0, 100] for percent, [0, 1] if left out",
+                units=numeric.squeezed_range_units, code=numeric.squeeze, stand_in=(0.5,)),
+    _proportion(name="zero_one_beta", label="proportion, often 0 or 1",
+                about="proportions of which some are exactly 0 or 1, for reasons of their own; bounds as for beta",
+                units=numeric.range_units, code=numeric.proportions_and_ends, stand_in=(0.5, 0.0), own_units=True),
+    Kind(name="binomial", label="successes out of trials", effect_measure=_Measure.MEAN,
+         about="successes out of trials; trials = a number, or the name of the column that holds it",
+         settle=numeric.settle_binomial, read=numeric.read_binomial, domain=numeric.COUNT, wider="gaussian",
+         decode=numeric.nearest_count, settings=("trials",), stand_in=(0.0, 1.0)),
+    # counts
+    _count(name="poisson", label="count",
+           about="counts: 0, 1, 2, ..."),
+    _count(name="negative_binomial", label="count", safer=("poisson",),
+           about="counts with more spread than a Poisson"),
+    _count(name="zero_inflated_poisson", label="count with many zeros", safer=("poisson",), needs_zeros=True,
+           about="counts with more zeros than a Poisson"),
+    # levels
+    _leveled(name="bernoulli", label="yes/no", effect_measure=_Measure.ODDS, settle=levels.settle_two_levels,
+             about="two values; levels = [no, yes]"),
+    _leveled(name="ordinal", label="ordered category", effect_measure=_Measure.MEAN_LEVEL,
+             about="one of several levels in an order; levels = [lowest, ..., highest]",
+             settle=levels.settle_ordered_levels, rivals=("ordinal", "categorical")),
+    _leveled(name="categorical", label="category", effect_measure=_Measure.LEVEL_ODDS,
+             about="one of several levels, in no order; levels = [...]",
+             settle=levels.settle_levels, rivals=("ordinal", "categorical"), safer=("ordinal",)),
 )
+# fmt: on
 
 KINDS: dict[str, Kind] = {kind.name: kind for kind in _ENTRIES}
 
-
+_BETTER_FIT = {  # kinds that take what another refuses
+    "text": ("categorical", ASIDE),
+    "limit": ("censored_gaussian", "censored_lognormal"),
+    "more levels": ("categorical",),
+    "fewer levels": ("bernoulli",),
+}
 _OTHER_NAMES = {  # what people call these kinds elsewhere
-    "normal": "gaussian",
-    "real": "gaussian",
-    "numeric": "gaussian",
-    "continuous": "gaussian",
-    "binary": "bernoulli",
-    "boolean": "bernoulli",
-    "proportion": "beta",
-    "percent": "beta",
+    **dict.fromkeys(("normal", "real", "numeric", "continuous"), "gaussian"),
+    **dict.fromkeys(("binary", "boolean"), "bernoulli"),
+    **dict.fromkeys(("proportion", "percent"), "beta"),
+    **dict.fromkeys(("category", "nominal"), "categorical"),
+    **dict.fromkeys(("skip", "ignore"), ASIDE),
     "count": "poisson",
-    "category": "categorical",
-    "nominal": "categorical",
-    "skip": ASIDE,
-    "ignore": ASIDE,
 }
 
 
@@ -403,22 +195,34 @@ def kind_of(column: Column) -> Kind:
     return KINDS[column.kind]
 
 
-def settled(column: Column, cells: Cells) -> Column:
+def settled(column: Column, cells: ColumnCells) -> Column:
     """A used column completed from its training cells; one with no observed cell is set aside."""
     if not cells.seen.any():
         return Column(column.name, ASIDE, "no observed cell", dtype=column.dtype)
-    return kind_of(column).settle(column, cells)
+    with _naming_a_better_fit(column):
+        return kind_of(column).settle(column, cells)
 
 
-def cells_in(frame: Rows, name: str) -> Cells:
-    """The cells of a column by name; a column that is not there is an error."""
-    if name not in frame.columns:
-        hint = nearest(name, frame.columns)
-        raise DataError(f"{at(name)} is missing from the table; add it (its cells may be gaps).{hint}")
-    return cells_of(frame[name], name)
+def read_cells(column: Column, cells: ColumnCells, companion: ColumnCells | None = None) -> np.ndarray:
+    """Checked raw numbers [N R] of one column, read together with the cells of its companion where it has one."""
+    kind = kind_of(column)
+    with _naming_a_better_fit(column):
+        numbers = kind.read(column, cells, companion)
+        if kind.domain is not None:
+            numeric.check_domain(column.name, numbers, kind.domain, kind.name)
+    return numbers
 
 
-def read_column(column: Column, cells: Cells, frame: Rows) -> np.ndarray:
-    """Checked raw numbers [N R] of one column, read together with its companion where it has one."""
-    companion = None if column.companion is None else cells_in(frame, column.companion)
-    return kind_of(column).read(column, cells, companion)
+@contextmanager
+def _naming_a_better_fit(column: Column) -> Iterator[None]:
+    """Ends the message about a misfit with the kinds that would take such cells."""
+    try:
+        yield
+    except MisfitError as error:
+        kinds = _BETTER_FIT.get(error.misfit, (kind_of(column).wider,))
+        raise DataError(f"{error}, or declare the column {quoted(kinds)}.") from None
+
+
+def quoted(kinds: tuple[str, ...]) -> str:
+    """`"lognormal" or "zero_lognormal"`, for the remedy of a message."""
+    return " or ".join(f'"{kind}"' for kind in kinds)

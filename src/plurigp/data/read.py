@@ -8,7 +8,6 @@ import re
 import warnings
 import zlib
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,52 +15,47 @@ import numpy as np
 import pandas as pd
 from pandas.api import types as pdt
 
-from plurigp.core.text import at, file_name, show
+from plurigp.core.files import PARQUET_SUFFIXES, SEPARATORS
+from plurigp.core.text import file_name, show
 from plurigp.core.types import DataError
 from plurigp.data.cells import level_number
-from plurigp.data.frames import named, to_frame
-from plurigp.data.parquet import PARQUET
+from plurigp.data.frames import check_unique_names, with_text_names
+from plurigp.data.rows import PYARROW_ERRORS, require_pyarrow
 
-__all__ = ["GAPS", "read_table", "to_frame"]
-
-GAPS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", ".", "-", "?")
-SEPARATORS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
+GAP_WORDS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", ".", "-", "?")
 
 
 def read_table(path: str | os.PathLike) -> pd.DataFrame:
     """The table in a file, by its suffix; errors name the file, the line and the remedy."""
-    place = Path(path)
-    source = file_name(path)
+    place, source = Path(path), file_name(path)
     _check_file(place, source)
-    name = place.name.lower()
-    suffix = next((suffix for suffix in (*SEPARATORS, *PARQUET) if name.endswith(suffix)), "")
-    if not suffix:
-        known = ", ".join((*SEPARATORS, *PARQUET))
-        raise DataError(f"{source}: unknown suffix {show(place.suffix)}; known: {known}. Convert or rename the file.")
-    frame = _read_parquet(place, source) if suffix in PARQUET else _read_text(place, suffix, source)
+    known = (*SEPARATORS, *PARQUET_SUFFIXES)
+    suffix = next((suffix for suffix in known if place.name.lower().endswith(suffix)), "")
+    if suffix in PARQUET_SUFFIXES:
+        require_pyarrow(source)
+        try:
+            frame = pd.read_parquet(place, engine="pyarrow")
+        except PYARROW_ERRORS:
+            raise DataError(f"{source}: not a readable Parquet file; write it again.") from None
+    elif suffix:
+        frame = _read_text(place, suffix, source)
+    else:
+        unknown = f"unknown suffix {show(place.suffix)}; known: {', '.join(known)}"
+        raise DataError(f"{source}: {unknown}. Convert or rename the file.")
     if len(frame) == 0:
         raise DataError(f"{source}: there are column names but no rows; add rows.")
-    return named(frame, source)
+    return with_text_names(frame, source)
 
 
 def _check_file(place: Path, source: str) -> None:
     try:
-        found, folder = place.exists(), place.is_dir()
+        found, is_folder = place.exists(), place.is_dir()
     except (OSError, ValueError):  # a path that no file system takes
-        found, folder = False, False
-    if folder:
+        found, is_folder = False, False
+    if is_folder:
         raise DataError(f"{source}: is a folder, not a file; name the file in it.")
     if not found:
         raise DataError(f"{source}: no such file; check the path.")
-
-
-def _read_parquet(place: Path, source: str) -> pd.DataFrame:
-    if find_spec("pyarrow") is None:
-        raise DataError(f"{source}: Parquet files need pyarrow; install it with pip install plurigp[parquet].")
-    try:
-        return pd.read_parquet(place, engine="pyarrow")
-    except (OSError, ValueError, TypeError, KeyError, RuntimeError):  # what pyarrow's own errors inherit from
-        raise DataError(f"{source}: not a readable Parquet file; write it again.") from None
 
 
 def _read_text(place: Path, suffix: str, source: str) -> pd.DataFrame:
@@ -147,19 +141,8 @@ def _header(raw: bytes, sep: str, source: str) -> _Record:
         raise DataError(f"{source}: cells seem to be separated by {show(other)}; save it with {show(sep)} instead.")
     if any(names) and not any(np.isnan(level_number(name)) for name in names if name):
         raise DataError(f"{source}, line 1: only numbers where the column names should be; add a line of names above.")
-    _check_names(names, source)
+    check_unique_names(names, f"{source}, line 1")
     return header._replace(cells=names)
-
-
-def _check_names(names: list[str], source: str) -> None:
-    for place, name in enumerate(names):
-        if not name:
-            remedy = "name it, or write the file without row labels"
-            raise DataError(f"{source}, line 1: column {place + 1} has no name; {remedy}.")
-    twice = {name for name in names if names.count(name) > 1} if len(set(names)) < len(names) else set()
-    for name in names:
-        if name in twice:
-            raise DataError(f"{source}, line 1: the name of {at(name)} occurs more than once; rename one of them.")
 
 
 def _quick_count(raw: bytes, sep: str, width: int) -> int | None:
@@ -193,17 +176,9 @@ def _parse(body: bytes, sep: str, header: _Record, source: str, dtype: type | No
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
             return pd.read_csv(
-                io.BytesIO(body),
-                sep=sep,
-                header=None,
-                names=header.cells,
-                dtype=dtype,
-                na_values=list(GAPS),
-                keep_default_na=False,
-                skipinitialspace=True,
-                index_col=False,
-                low_memory=False,
-            )
+                io.BytesIO(body), sep=sep, header=None, names=header.cells, dtype=dtype, na_values=list(GAP_WORDS),
+                keep_default_na=False, skipinitialspace=True, index_col=False, low_memory=False,
+            )  # fmt: skip
     except (ValueError, pd.errors.ParserWarning) as error:  # pandas' parser errors are ValueErrors
         quote = re.search(r"EOF inside string starting at row (\d+)", str(error))
         if quote:
@@ -221,8 +196,8 @@ def _tidy(column: pd.Series) -> pd.Series:
     tidied = [text.strip() for text in texts]
     if texts == tidied:
         return column.astype("str")
-    words = pd.Series([None if text in GAPS else text for text in tidied] + [None], dtype="str")
-    numbers = np.array([np.nan if text in GAPS else level_number(text) for text in tidied] + [np.nan])
+    words = pd.Series([None if text in GAP_WORDS else text for text in tidied] + [None], dtype="str")
+    numbers = np.array([np.nan if text in GAP_WORDS else level_number(text) for text in tidied] + [np.nan])
     only_numbers = bool((np.isnan(numbers) == words.isna().to_numpy()).all())
     return pd.Series(numbers[codes]) if only_numbers else words.iloc[codes].reset_index(drop=True)
 
@@ -232,8 +207,7 @@ def _holds_padded(raw: bytes, sep: str) -> bool:
     data = np.frombuffer(raw, dtype=np.uint8)
     zeros = np.flatnonzero(data[1:-1] == ord("0")) + 1
     before, after = data[zeros - 1], data[zeros + 1]
-    starts = np.isin(before, np.frombuffer(f'{sep}\n" '.encode(), dtype=np.uint8))
-    return bool((starts & (after >= ord("0")) & (after <= ord("9"))).any())
+    return bool((np.isin(before, [*f'{sep}\n" '.encode()]) & (after >= ord("0")) & (after <= ord("9"))).any())
 
 
 def _keep_padded(frame: pd.DataFrame, texts: pd.DataFrame) -> None:

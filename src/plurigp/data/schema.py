@@ -1,6 +1,7 @@
 """Schema: the columns of a table and their kinds; its dict, TOML and printed forms."""
 
 import os
+import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
@@ -8,14 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import tomlkit
 
-from plurigp.core.text import amount, at, file_name, listing, nearest, show
+from plurigp.core.text import amount, at, file_name, listing, nearest, printable, show
 from plurigp.core.types import DataError
-from plurigp.data import toml
 from plurigp.data.column import ASIDE, SETTINGS, Column, checked_settings
-from plurigp.data.kinds import kind_of
-
-__all__ = ["ASIDE", "Column", "Schema", "load_schema"]
+from plurigp.data.frames import check_present
+from plurigp.data.kinds import KINDS, kind_of
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,15 @@ class Schema:
                 return column
         raise KeyError(f"no column {show(name, 80)} in the schema.{nearest(name, self.names)}")
 
+    def matching(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """The frame with the columns of the fit, in their order: others left out, missing ones made up as gaps.
+
+        Only columns set aside may be missing, unless another column is read together with them.
+        """
+        needed = {name for column in self.used for name in (column.name, column.companion) if name is not None}
+        check_present([name for name in self.names if name in needed], frame.columns)
+        return frame.reindex(columns=list(self.names))
+
     def override(self, changes: Mapping) -> "Schema":
         """Some columns declared anew: {"age": "gaussian"} or {"spo2": {"kind": "beta", "bounds": [0, 100]}}."""
         check_names(changes, self.names)
@@ -76,36 +85,44 @@ class Schema:
         entries = saved.get("columns") if isinstance(saved, Mapping) else None
         if not isinstance(entries, list | tuple):
             raise DataError('a saved schema must hold a list under "columns"; save it again.')
-        return Schema(tuple(_column(entry) for entry in entries))
+        return Schema(tuple(_column_from(entry) for entry in entries))
 
     def to_toml(self) -> str:
         """The schema as text to edit: reasons are comments, and dtypes are left to the table itself."""
-        return toml.dumps(self.columns)
+        head = ["One [[column]] per column of the table. Change kind where the choice is wrong.", "Kinds:"]
+        head += [f"  {kind.name}: {kind.about}" for kind in KINDS.values()]
+        document, columns = tomlkit.document(), tomlkit.aot()
+        for line in (*head, f"  {ASIDE}: not used by the model"):
+            document.add(tomlkit.comment(line))
+        for column in self:
+            columns.append(_toml_table(column))
+        document.append("column", columns)
+        return tomlkit.dumps(document)
 
     @staticmethod
     def from_toml(text: str, source: str = "schema") -> "Schema":
         """Reads what `to_toml` wrote and a person edited; `source` names the file in errors."""
-        parsed = toml.loads(text, source)
+        try:
+            parsed = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise DataError(f"{source}: not valid TOML: {error}; correct it there.") from None
         entries = parsed.pop("column", [])
         if parsed or not isinstance(entries, list):
             name = show(next(iter(parsed), "column"))
             raise DataError(f"{source}: {name} is not expected here; write one [[column]] table per column.")
         try:
-            return Schema(tuple(_column(entry) for entry in entries))
+            return Schema(tuple(_column_from(entry) for entry in entries))
         except DataError as error:
             raise DataError(f"{source}: {error}") from None
 
     def summary(self, frame: pd.DataFrame | None = None) -> pd.DataFrame:
         """A table to print; with the frame at hand also the share of observed cells."""
-        rows: dict[str, list] = {
-            "column": list(self.names),
-            "kind": [column.kind for column in self],
-            "detail": [detail(column) for column in self],
-        }
+        lines = [(column.name, column.kind, detail(column), column.reason) for column in self]
+        table = pd.DataFrame(lines, columns=["column", "kind", "detail", "reason"])
         if frame is not None:
-            rows["observed %"] = [round(100.0 * float(frame[name].notna().mean()), 1) for name in self.names]
-        rows["reason"] = [column.reason for column in self]
-        return pd.DataFrame(rows)
+            shares = [round(100.0 * float(frame[name].notna().mean()), 1) for name in self.names]
+            table.insert(3, "observed %", shares)
+        return table
 
 
 def detail(column: Column) -> str:
@@ -121,11 +138,10 @@ def detail(column: Column) -> str:
 
 def check_names(changes: Mapping, names: tuple[str, ...], source: str = "the schema") -> None:
     """Raises when a declaration names a column that the table does not have."""
-    unknown = set(changes) - set(names)
-    for name in changes:
-        if name in unknown:
-            hint = nearest(name, names)
-            raise DataError(f"{source} names {at(name)}, which is not in the table; correct the name.{hint}")
+    unknown = [name for name in changes if name not in set(names)]
+    if unknown:
+        hint = nearest(unknown[0], names)
+        raise DataError(f"{source} names {at(unknown[0])}, which is not in the table; correct the name.{hint}")
 
 
 def changed(column: Column, change: object) -> Column:
@@ -186,7 +202,24 @@ def load_schema(path: str | os.PathLike) -> Schema:
     return Schema.from_toml(text, source)
 
 
-def _column(entry: object) -> Column:
+def _toml_table(column: Column) -> tomlkit.items.Table:
+    """One [[column]] table: the reason as a comment, and only the settings that its kind has."""
+    table = tomlkit.table()
+    if column.reason:
+        table.add(tomlkit.comment(printable(column.reason)))
+    settings = () if column.kind == ASIDE else kind_of(column).settings
+    declared = {key: getattr(column, key) for key in ("name", "kind", *(key for key in SETTINGS if key in settings))}
+    for key, value in declared.items():
+        if value not in (None, ()):
+            table.add(key, list(value) if isinstance(value, tuple) else value)
+    try:
+        table.as_string().encode("utf-8")
+    except UnicodeEncodeError:
+        raise DataError(f"{at(column.name)}: is not valid Unicode and cannot be written as TOML; rename it.") from None
+    return table
+
+
+def _column_from(entry: object) -> Column:
     """One column from a parsed file."""
     name = entry.get("name") if isinstance(entry, Mapping) else None
     if not isinstance(entry, Mapping) or not isinstance(name, str) or not name.strip():

@@ -1,10 +1,10 @@
-"""Table: coded numbers for the model. Coder: fitted on the training rows, it codes frames and undoes the coding."""
+"""Table: coded numbers for the model. Coder: fitted on the training rows, it codes tables and undoes the coding."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import starmap
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -13,19 +13,17 @@ from pandas.api import types as pdt
 from plurigp.core.text import nearest, show
 from plurigp.core.types import DataError
 from plurigp.data.column import ASIDE, Column
-from plurigp.data.few import FEW, Coded, code_column, code_few
 from plurigp.data.fill import fill_gaps, in_dtype
-from plurigp.data.frames import to_frame, to_rows
-from plurigp.data.kinds import cells_in, kind_of, read_column, settled
-from plurigp.data.numeric import Units, trial_counts
-from plurigp.data.parquet import Rows
+from plurigp.data.kinds import kind_of, settled
+from plurigp.data.numeric import Units
+from plurigp.data.rows import Rows, to_rows
 from plurigp.data.scale import warn_out_of_scale
 from plurigp.data.schema import Schema, companions_aside
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Rows as the model takes them: a gap holds a stand-in from its kind's support, and False in `seen`."""
+    """Rows as the model takes them: a gap holds a stand-in from its kind's domain, and False in `seen`."""
 
     values: np.ndarray  # float64 [N V]: the used columns one after another, W slots each
     seen: np.ndarray  # bool [N D]
@@ -41,6 +39,13 @@ class Table:
             values[mask[:, d], first : first + n_hidden] = stand_in[:n_hidden]
             first += len(stand_in)
         return replace(self, values=values, seen=self.seen & ~mask)
+
+
+class CodedColumn(NamedTuple):
+    """Values [N W] and seen [N] of one column."""
+
+    values: np.ndarray
+    seen: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,28 +65,27 @@ class Coder:
         columns = companions_aside(tuple(column for column, _ in measured.values()), rows.columns)
         units = [measured[column.name][1] for column in columns if column.kind != ASIDE]
         if not units:
-            raise _no_column_left(columns, len(rows))
+            few = "; the table has only 1 sample (row)" if len(rows) == 1 else ""
+            reasons = "; ".join(f"{show(column.name)}: {column.reason}" for column in columns[:3])
+            finding = f"no usable column is left, all {len(columns)} are set aside ({reasons}){few}"
+            raise DataError(f"{finding}. Declare a kind for one of them.")
         shift, scale, squeeze = (np.array(part, dtype=np.float64) for part in zip(*units, strict=True))
         return Coder(Schema(columns), shift, scale, squeeze)
 
     def table(self, frame: object) -> Table:
-        """Checks and codes a frame; further columns are ignored, a missing one is an error."""
+        """Checks and codes a table; further columns are ignored, a missing one is an error."""
         rows = to_rows(frame)
         coded = list(self.coded_columns(rows))
         values = np.concatenate([column.values for column in coded], axis=1)
         return Table(values, np.stack([column.seen for column in coded], axis=1), self._used, rows.index)
 
-    def coded_columns(self, rows: Rows) -> Iterator[Coded]:
+    def coded_columns(self, rows: Rows) -> Iterator[CodedColumn]:
         """One used column after another."""
-        for column, units, stacked in zip(self._used, self._units, self._coded_few(rows), strict=True):
-            yield stacked or code_column(column, read_column(column, cells_in(rows, column.name), rows), units)
-
-    def _coded_few(self, rows: Rows) -> list[Coded | None]:
-        """Of a few rows, the columns that can be coded together."""
-        if isinstance(rows, pd.DataFrame) and len(rows) <= FEW:
-            with suppress(DataError):  # the columns one by one will say which
-                return code_few(self._used.columns, self._units, rows)
-        return [None] * len(self._used)
+        rows.read_stacked(self._used.columns)
+        for column, units in zip(self._used, self._units, strict=True):
+            kind, numbers = kind_of(column), rows.numbers(column)
+            coded = kind.code(column, numbers, units)
+            yield CodedColumn(np.where(np.isnan(coded), kind.stand_in, coded), ~np.isnan(numbers[:, 0]))
 
     @property
     def log_units(self) -> np.ndarray:
@@ -109,19 +113,21 @@ class Coder:
     def fill(self, frame: object, coded: np.ndarray, fill_limits: bool = False) -> pd.DataFrame:
         """The frame with the gaps of its used columns filled from coded values [N D]; observed cells as they were.
 
-        With `fill_limits`, cells known up to a limit become numbers too.
+        With `fill_limits`, censored cells become numbers too.
         """
-        rows = to_frame(frame)
-        filled = (frame if isinstance(frame, pd.DataFrame) else rows).copy()
+        rows = to_rows(frame)
+        filled = (frame if isinstance(frame, pd.DataFrame) else rows.frame).copy()
         for d, column in enumerate(self.schema.used):
-            known = read_column(column, cells_in(rows, column.name), rows)
-            gaps, limits = np.isnan(known[:, 0]), bounded(column, known) & fill_limits
+            known = rows.numbers(column)
+            gaps, limits = np.isnan(known[:, 0]), is_censored(column, known) & fill_limits
             if not (gaps | limits).any():
                 continue
-            raw = _within_trials(column, _storable(column, self._undo(d, column, coded[:, d])), rows)
+            raw = _within_trials(column, _storable(column, self._undo(d, column, coded[:, d])), known)
             for name in (column.name, column.upper):
                 if name is not None:
-                    series = _as_numbers(rows[name], known, raw) if limits.any() else fill_gaps(rows[name], gaps, raw)
+                    # where limits are filled, the column becomes one of plain numbers: known values, else filled ones
+                    exact = known[:, 0] == known[:, -1]
+                    series = raw.where(~exact, known[:, 0]).array if limits.any() else fill_gaps(rows[name], gaps, raw)
                     filled.isetitem(rows.columns.get_loc(name), series)  # type: ignore[arg-type]  # keeps its dtype
         return filled
 
@@ -165,33 +171,18 @@ def _measured(column: Column, rows: Rows) -> tuple[Column, Units]:
     """One column of the schema with its dtype and levels from the training rows, and its units."""
     if column.name in rows.columns:
         column = replace(column, dtype=str(rows[column.name].dtype))
-    if column.kind == ASIDE:
+    if column.kind != ASIDE:
+        column = settled(column, rows.cells(column.name))
+    if column.kind == ASIDE:  # declared, or no cell is left
         return column, Units()
-    cells = cells_in(rows, column.name)
-    column = settled(column, cells)
-    if column.kind == ASIDE:  # no cell is left
-        return column, Units()
-    numbers = read_column(column, cells, rows)
+    numbers = rows.numbers(column)
     warn_out_of_scale(column, numbers[:, 0])
     return column, kind_of(column).units(column, numbers[~np.isnan(numbers[:, 0])])
 
 
-def _no_column_left(columns: tuple[Column, ...], n_rows: int) -> DataError:
-    few = "; the table has only 1 sample (row)" if n_rows == 1 else ""
-    reasons = "; ".join(f"{show(column.name)}: {column.reason}" for column in columns[:3])
-    finding = f"no usable column is left, all {len(columns)} are set aside ({reasons}){few}"
-    return DataError(f"{finding}. Declare a kind for one of them.")
-
-
-def bounded(column: Column, numbers: np.ndarray) -> np.ndarray:
-    """Which cells are known up to a limit."""
+def is_censored(column: Column, numbers: np.ndarray) -> np.ndarray:
+    """Which cells are known only up to a limit [N]."""
     return numbers[:, 0] < numbers[:, 1] if kind_of(column).has_bounds else np.zeros(len(numbers), dtype=bool)
-
-
-def _as_numbers(series: pd.Series, known: np.ndarray, raw: pd.Series) -> pd.Series:
-    """A column with limits as plain numbers: known values as they are, all others from `raw`."""
-    exact = known[:, 0] == known[:, 1]
-    return pd.Series(np.where(exact, known[:, 0], raw.to_numpy(dtype=float)), index=series.index, name=series.name)
 
 
 def _storable(column: Column, raw: pd.Series) -> pd.Series:
@@ -200,10 +191,9 @@ def _storable(column: Column, raw: pd.Series) -> pd.Series:
     return raw.clip(lower=1.0) if whole else raw
 
 
-def _within_trials(column: Column, raw: pd.Series, rows: pd.DataFrame) -> pd.Series:
+def _within_trials(column: Column, raw: pd.Series, known: np.ndarray) -> pd.Series:
     """Filled successes never exceed the trials of their row, where those are known."""
     if column.trials is None:
         return raw
-    trials = cells_in(rows, column.trials) if isinstance(column.trials, str) else None
-    limits = trial_counts(column, trials, len(raw))
-    return raw.where(np.isnan(limits) | (raw.to_numpy() <= limits), limits)
+    trials = known[:, 1]
+    return raw.where(np.isnan(trials) | (raw.to_numpy() <= trials), trials)

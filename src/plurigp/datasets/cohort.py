@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from plurigp.core.types import DataError
-from plurigp.data.schema import Schema
+from plurigp.data import Schema
 from plurigp.datasets.functions import draw_functions
 from plurigp.datasets.gaps import draw_gaps
 from plurigp.datasets.samplers import ColumnPlan, draw_cells, function_scales

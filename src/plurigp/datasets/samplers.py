@@ -15,7 +15,7 @@ from numpy.random import Generator
 from scipy.special import expit, ndtr, softmax
 
 from plurigp.core.types import DataError
-from plurigp.data.schema import Column, Schema
+from plurigp.data import Column, Schema
 
 MARGIN = 1e-9  # a beta draw may underflow to 0 or round to 1; it is kept this far inside
 CENSORED_SHARE = 0.3  # of a column's cells, those below its limit of detection

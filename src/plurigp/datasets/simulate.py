@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from plurigp.core.types import DataError
-from plurigp.data.schema import Schema
+from plurigp.data import Schema
 from plurigp.datasets.functions import Functions, draw_functions
 from plurigp.datasets.gaps import draw_gaps
 from plurigp.datasets.samplers import SAMPLERS, ColumnPlan, draw_cells, function_scales, function_slices, plan_column

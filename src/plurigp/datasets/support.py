@@ -7,7 +7,7 @@ from io import BytesIO
 
 import pandas as pd
 
-from plurigp.data.schema import Column, Schema
+from plurigp.data import Column, Schema
 from plurigp.datasets.support_columns import BASELINE, FIELDS, OUTCOMES, SCORES, SupportColumn
 
 

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 
 from plurigp.core.types import DataError
-from plurigp.data import KINDS, Coder, Column, Schema, to_frame
-from plurigp.data.kinds import cells_in, read_column, settled
+from plurigp.data import KINDS, Coder, Column, Rows, Schema, to_rows
+from plurigp.data.kinds import settled
 from plurigp.data.schema import changed
 from plurigp.estimator import PluriGP
 
@@ -32,27 +32,27 @@ class Comparison:
     errors: dict[str, float]  # standard errors of the gains
 
 
-def candidates(column: Column, frame: pd.DataFrame) -> list[str]:
+def candidates(column: Column, rows: Rows) -> list[str]:
     """The kinds that a column's cells allow, among its kind's rivals; two columns of bounds are left as they are."""
     rivals = () if column.upper else KINDS[column.kind].rivals
     group = rivals if column.kind in rivals else (*rivals, column.kind)  # a kind from outside joins those it reads like
-    return [kind for kind in group if kind == column.kind or _allows(column, kind, frame)]
+    return [kind for kind in group if kind == column.kind or _allows(column, kind, rows)]
 
 
-def _allows(column: Column, kind: str, frame: pd.DataFrame) -> bool:
+def _allows(column: Column, kind: str, rows: Rows) -> bool:
     try:
-        numbers = read_column(_declared(column, kind, frame), cells_in(frame, column.name), frame)
+        numbers = rows.numbers(_declared(column, kind, rows))
     except DataError:
         return False
     return not KINDS[kind].needs_zeros or bool((numbers[:, 0] == 0).any())
 
 
-def _declared(column: Column, kind: str, frame: pd.DataFrame) -> Column:
+def _declared(column: Column, kind: str, rows: Rows) -> Column:
     if kind == column.kind:
         return column
     keep = {key: getattr(column, key) for key in KINDS[kind].settings if getattr(column, key)}
     other = changed(Column(column.name, kind, dtype=column.dtype), {"kind": kind, **keep})
-    return settled(other, cells_in(frame, column.name))
+    return settled(other, rows.cells(column.name))
 
 
 def compare_kinds(
@@ -64,10 +64,11 @@ def compare_kinds(
     random_state: int = 0,
 ) -> dict[str, Comparison]:
     """A Comparison for every used column that has more than one candidate."""
-    frame = to_frame(table)
-    used = Coder.fit(frame, schema).schema.used
-    kinds = {column.name: candidates(column, frame) for column in used}
-    copies = {f"{c.name}: {kind}": _declared(c, kind, frame) for c in used for kind in kinds[c.name]}
+    rows = to_rows(table)
+    frame = rows.frame
+    used = Coder.fit(rows, schema).schema.used
+    kinds = {column.name: candidates(column, rows) for column in used}
+    copies = {f"{c.name}: {kind}": _declared(c, kind, rows) for c in used for kind in kinds[c.name]}
     companions = sorted({c.companion for c in copies.values() if c.companion is not None})
     wide = pd.DataFrame(
         {name: frame[c.name] for name, c in copies.items()} | {name: frame[name] for name in companions}

@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 from plurigp.answers.calibration import Calibration
 from plurigp.answers.pit import identity_maps
 from plurigp.answers.predictor import Predictor, in_precision, make_predictor
-from plurigp.data import Coder
+from plurigp.data import Coder, Rows
 from plurigp.estimator.progress import FitProgress
 from plurigp.inference.bound import BoundSpec
 from plurigp.inference.compiling import jax_runtime
@@ -43,16 +43,20 @@ class FittedModel:
     history: pd.DataFrame
 
 
-def fit_model(frame: Any, coder: Coder, given: Mapping[str, Any]) -> FittedModel:
+def training_table(rows: Rows, coder: Coder, dtype: str) -> TrainingTable:
+    """The rows coded, in block order."""
+    return TrainingTable(*arrange_columns(make_layout(coder.schema), coder.coded_columns(rows), len(rows), dtype))
+
+
+def fit_model(table: TrainingTable, coder: Coder, given: Mapping[str, Any]) -> FittedModel:
     """Train n_init times, keep the run with the best bound and calibrate it; `given` are PluriGP's parameters."""
-    layout = make_layout(coder.schema)
-    table = TrainingTable(*arrange_columns(layout, coder.coded_columns(frame), len(frame), given["dtype"]))
-    settings, schedule = _settings(given, len(frame)), _schedule(given, len(frame))
+    layout, n_rows = make_layout(coder.schema), len(table.seen)
+    settings, schedule = _settings(given, n_rows), _schedule(given, n_rows)
     spec, units = _bound_spec(given, layout, table.seen), _units_by_kind(coder, layout, table.seen)
     seed, shift = as_seed(given["random_state"]), sum(units.values())
     wanted = given["calibrate"] and given["encoder"] != "free"
     calibration = Calibration(layout, *table, coder.schema, seed) if wanted else None
-    progress = FitProgress(bool(given["verbose"]), int(given["n_init"]), schedule.max_epochs, len(frame), shift)
+    progress = FitProgress(bool(given["verbose"]), int(given["n_init"]), schedule.max_epochs, n_rows, shift)
     runs: list[Trained] = []
 
     def on_epoch(n: int, epoch: Epoch) -> None:

@@ -17,10 +17,11 @@ from plurigp.answers.gaps import describe_gaps
 from plurigp.answers.latent import positions
 from plurigp.answers.predictor import Predictor
 from plurigp.core.types import DataError
-from plurigp.data import Coder, Schema, Table, infer_schema, is_parquet, read_table, to_frame, to_rows
-from plurigp.estimator.fitting import FittedModel, as_predictor, as_seed, fit_model
+from plurigp.data import Coder, Rows, Schema, Table, infer_schema, is_parquet, read_table, to_rows
+from plurigp.estimator.fitting import FittedModel, as_predictor, as_seed, fit_model, training_table
 from plurigp.estimator.parameters import check_count, check_parameters
 from plurigp.estimator.persistence import load_fitted, read_model, save_fitted
+from plurigp.inference.training import TrainingTable
 from plurigp.likelihoods.layout import make_layout
 from plurigp.likelihoods.registry import import_families
 
@@ -130,10 +131,15 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def _fit(self, X: Any) -> None:
         given = self.get_params(deep=False)
         check_parameters(given)
-        frame = self._frame(X, reset=True)
-        if len(frame) < 2:
+        self._store(fit_model(*self._coded(X), given))
+
+    def _coded(self, X: Any) -> tuple[TrainingTable, Coder]:
+        """The training rows; what their columns were parsed into goes when this returns."""
+        rows = self._rows(X, reset=True)
+        if len(rows) < 2:
             raise DataError("1 sample (row) is not enough to learn a map from; give at least 2 rows")
-        self._store(fit_model(frame, Coder.fit(frame, infer_schema(frame, self.schema)), given))
+        coder = Coder.fit(rows, infer_schema(rows, self.schema))
+        return training_table(rows, coder, self.dtype), coder
 
     def _store(self, fitted: FittedModel) -> None:
         self._fitted = fitted
@@ -153,31 +159,28 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     # --- tables ---
 
-    def _frame(self, X: Any, reset: bool) -> Any:
-        """The table as a frame; after fit, columns are matched by name, or by place where one side has no names."""
-        if reset and is_parquet(X):
-            rows = to_rows(X)
-            validate_data(self, pd.DataFrame(columns=rows.columns), reset=True, skip_check_array=True)
+    def _rows(self, X: Any, reset: bool) -> Rows:
+        """The table; after fit, columns are matched by name, or by place where one side has no names."""
+        X = X if reset or not is_parquet(X) else read_table(X)
+        rows = to_rows(X)
+        if not reset and rows.columns.tolist() == list(getattr(self, "feature_names_in_", ())):
             return rows
-        frame = read_table(X) if is_parquet(X) else to_frame(X)
-        if not reset and frame.columns.tolist() == list(getattr(self, "feature_names_in_", ())):
-            return frame
-        X = frame if is_parquet(X) else X
-        is_frame = isinstance(X, Mapping) or (isinstance(X, list | tuple) and isinstance(X[0], Mapping))
-        validate_data(self, frame if is_frame else X, reset=reset, skip_check_array=True)
-        return frame if reset else frame.set_axis(self.schema_.names, axis=1)
+        named = isinstance(X, Rows | Mapping) or not rows.in_memory
+        named = named or (isinstance(X, list | tuple) and isinstance(X[0], Mapping))
+        validate_data(self, pd.DataFrame(columns=rows.columns) if named else X, reset=reset, skip_check_array=True)
+        return rows if reset else Rows(rows.frame.set_axis(self.schema_.names, axis=1))
 
-    def _table(self, X: Any) -> tuple[pd.DataFrame, Table]:
+    def _table(self, X: Any) -> Table:
+        """The rows as this model codes them; a Table that its coder made is taken as it is."""
         check_is_fitted(self)
-        frame = self._frame(X, reset=False)
-        return frame, self.coder_.table(frame)
+        return X if isinstance(X, Table) else self.coder_.table(self._rows(X, reset=False))
 
     def _empty(self, n_rows: int) -> Table:
         names = [c.name for c in self.schema_.columns]
         return self.coder_.table(pd.DataFrame(index=range(n_rows), columns=names, dtype=object))
 
-    def _filled(self, X: Any, frame: pd.DataFrame, coded: np.ndarray, fill_limits: bool) -> pd.DataFrame:
-        filled = self.coder_.fill(frame, coded, fill_limits)
+    def _filled(self, X: Any, rows: Rows, coded: np.ndarray, fill_limits: bool) -> pd.DataFrame:
+        filled = self.coder_.fill(rows, coded, fill_limits)
         return filled.set_axis(X.columns, axis=1) if isinstance(X, pd.DataFrame) else filled
 
     def _in_own_units(self, cells: np.ndarray, table: Table) -> pd.DataFrame:
@@ -188,7 +191,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def transform(self, X: Any, return_std: bool = False) -> Any:
         """Latent means [N Q]; with return_std also their sd. A row's answer does not depend on the other rows."""
-        mean, sd = positions(self.predictor_, self._table(X)[1])
+        mean, sd = positions(self.predictor_, self._table(X))
         return (mean, sd) if return_std else mean
 
     def inverse_transform(self, X: Any) -> pd.DataFrame:
@@ -207,8 +210,9 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
         With fill_limits, cells known up to a limit ("<0.5") become numbers within it as well.
         """
-        frame, table = self._table(X)
-        return self._filled(X, frame, fill_values(self.predictor_, table), fill_limits)
+        check_is_fitted(self)
+        rows = self._rows(X, reset=False)
+        return self._filled(X, rows, fill_values(self.predictor_, self.coder_.table(rows)), fill_limits)
 
     def impute_draws(
         self, X: Any, n_draws: int = 5, random_state: Any = None, fill_limits: bool = False
@@ -217,11 +221,13 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
         With fill_limits, cells known up to a limit are drawn within it as well.
         """
-        frame, table = self._table(X)
+        check_is_fitted(self)
+        rows = self._rows(X, reset=False)
+        table = self.coder_.table(rows)
         check_count("n_draws", n_draws)
         drawn = draw_given(self.predictor_, table, int(n_draws), as_seed(random_state))
         coded = np.concatenate([np.stack(list(chunk.draws)) for chunk in drawn], axis=1)
-        return [self._filled(X, frame, one, fill_limits) for one in coded]
+        return [self._filled(X, rows, one, fill_limits) for one in coded]
 
     def describe_gaps(
         self, X: Any, levels: Sequence[float] = (0.05, 0.25, 0.5, 0.75, 0.95), n_draws: int = 200, random_state: Any = 0
@@ -232,7 +238,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         no mean: they have the likeliest level and its probability; see `level_probabilities` for all of them.
         Quantiles are calibrated (see `calibrate`); mean and sd are the draws' own.
         """
-        _, table = self._table(X)
+        table = self._table(X)
         check_count("n_draws", n_draws)
         if not all(0 < level < 1 for level in levels):
             raise ValueError(f"levels must lie between 0 and 1; got {list(levels)}")
@@ -241,7 +247,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def level_probabilities(self, X: Any, column: Any) -> pd.DataFrame:
         """p(level | the row's observed cells) for every row and level of one column; the column's own cells count."""
-        _, table = self._table(X)
+        table = self._table(X)
         names = [used.name for used in self.schema_.used]
         if column not in names:
             raise DataError(f"column {column!r} is not used by this model; used: {names}")
@@ -253,7 +259,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def score_samples(self, X: Any) -> np.ndarray:
         """A lower bound on log p(observed cells) of every row, importance-weighted, in the columns' own units."""
-        _, table = self._table(X)
+        table = self._table(X)
         return log_density(self.predictor_, table) - table.seen @ self.coder_.log_units
 
     def effective_sample_size(self, X: Any) -> np.ndarray:
@@ -261,7 +267,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
         Near 1, the encoder misplaces the row and its answers are rough; `refine=True` helps.
         """
-        return effective_sample_size(self.predictor_, self._table(X)[1])
+        return effective_sample_size(self.predictor_, self._table(X))
 
     def score(self, X: Any, y: Any = None) -> float:
         """The mean of `score_samples`."""
@@ -269,7 +275,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def score_cells(self, X: Any, truth: Any) -> pd.DataFrame:
         """log p(cell | the cells in X) for every cell that `truth` has and X has not; NaN elsewhere, own units."""
-        shown, complete = self._table(X)[1], self._table(truth)[1]
+        shown, complete = self._table(X), self._table(truth)
         if len(complete.seen) != len(shown.seen):
             raise DataError(f"truth has {len(complete.seen)} rows where X has {len(shown.seen)}; give the same rows")
         cells = cell_log_density(self.predictor_, shown, complete)
@@ -278,7 +284,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def score_reconstruction(self, X: Any) -> pd.DataFrame:
         """E log p of every observed cell under its own row's q(x), NaN at gaps, own units: the paper's score, which
         shows the encoder what is scored."""
-        _, table = self._table(X)
+        table = self._table(X)
         return self._in_own_units(reconstruction(self.predictor_, table), table)
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> pd.DataFrame:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any, SupportsInt
 
+from plurigp.core.text import printable
 from plurigp.data import ASIDE, KINDS
-from plurigp.data.kinds import EffectMeasure
 from plurigp.study.findings.contrasts import LOG_HAZARD_RATIO, LOG_ODDS_RATIO
 
 Number = float | int | None  # None is how JSON keeps a number that is not known
@@ -49,7 +49,7 @@ def parts_of(facts: Mapping[str, Any]) -> Parts:
 
 def shown(text: object, limit: int = 120) -> str:
     """The text in one line: control characters, line breaks and direction marks as escapes, cut where too long."""
-    line = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(text))
+    line = printable(text)
     return line if len(line) <= limit else f"{line[: limit - 1]}…"
 
 
@@ -158,7 +158,7 @@ def compared_values(inside: float, outside: float, measure: str) -> tuple[str, s
 def trait(column: str, of_level: str, kind_of_column: str) -> str:
     """A column, with its level unless that only means yes."""
     name = shown(column, 60)
-    yes_or_no = kind_of_column in KINDS and KINDS[kind_of_column].effect_measure is EffectMeasure.ODDS
+    yes_or_no = kind_of_column in KINDS and KINDS[kind_of_column].yes_or_no
     yes = yes_or_no and of_level.lower() in ("true", "yes", "1", "1.0")
     return name if yes or not of_level else f"{name}: {shown(of_level, 40)}"
 

@@ -166,5 +166,5 @@ def _facts(frame: pd.DataFrame, schema: Schema, maps: Maps, found: Subtypes, con
 
 def _notes(schema: Schema, values: Values, maps: Maps) -> list[str]:
     """Warnings of the fits and of counts out of scale; a result names no row."""
-    out = [c.name for c in schema.used if out_of_scale_row(c, values[c.name].low) is not None]
-    return sorted({*maps.notes, *(out_of_scale_message(name, None) for name in out)})
+    out = [c for c in schema.used if out_of_scale_row(c, values[c.name].low) is not None]
+    return sorted({*maps.notes, *(out_of_scale_message(c, None) for c in out)})

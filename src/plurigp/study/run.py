@@ -11,15 +11,16 @@ import pandas as pd
 
 import plurigp
 from plurigp.core.files import whole_file
+from plurigp.core.text import jsonable
 from plurigp.core.types import DataError
-from plurigp.data import Coder, Schema, infer_schema, to_frame
+from plurigp.data import Coder, Rows, Schema, infer_schema, to_rows
 from plurigp.study.assemble import assemble_result
 from plurigp.study.findings.survival import read_outcome
 from plurigp.study.fits.config import RULES, StudyConfig, config_toml
 from plurigp.study.fits.learn import learn, rows_to_fit
 from plurigp.study.fits.pool import Pool, available_cores
 from plurigp.study.fits.progress import StudyProgress
-from plurigp.study.fits.store import plain, read_json, write_json
+from plurigp.study.fits.store import read_json, write_json
 from plurigp.study.result import MODEL_FOLDER, StudyResult
 
 FITS_FOLDER, STARTED, CONFIG, SCHEMA = "fits", "study.json", "study.toml", "schema.toml"
@@ -56,16 +57,17 @@ class Study:
 
     def fit(self, table: Any) -> StudyResult:
         """Run, or go on with, the study of this table."""
-        frame = to_frame(table).reset_index(drop=True)
-        schema = settled_schema(frame, self.schema, self.config)
+        rows = to_rows(table)
+        schema = settled_schema(rows, self.schema, self.config)
         if self.out is not None:
-            return self._run(frame, schema, Path(self.out))
+            return self._run(rows, schema, Path(self.out))
         with tempfile.TemporaryDirectory() as folder:
-            return replace(self._run(frame, schema, Path(folder) / "run"), folder=None)
+            return replace(self._run(rows, schema, Path(folder) / "run"), folder=None)
 
-    def _run(self, frame: pd.DataFrame, schema: Schema, out: Path) -> StudyResult:
+    def _run(self, rows: Rows, schema: Schema, out: Path) -> StudyResult:
         """Everything into the folder; the result is the one that `load_study(out)` opens."""
         config, jobs = self.config, available_cores() if self.n_jobs is None else self.n_jobs
+        frame = rows.frame.reset_index(drop=True)
         start_study(out, frame, schema, config)
         progress = StudyProgress(rows_to_fit(len(frame), config), bool(self.verbose))
         pool = Pool(out / FITS_FOLDER, schema, config, jobs, self.dask, progress)
@@ -81,25 +83,26 @@ class Study:
         return result
 
 
-def settled_schema(frame: pd.DataFrame, given: Any, config: StudyConfig) -> Schema:
+def settled_schema(table: Any, given: Any, config: StudyConfig) -> Schema:
     """Kinds and levels from the whole table, so that every refit knows all levels; outcomes are set aside.
 
     Warns of counts out of scale by their rows in the whole table, which the fits do not know.
     """
-    if len(frame) < MIN_ROWS:
-        raise DataError(f"{len(frame)} rows are too few for a study, which halves them; give at least {MIN_ROWS}.")
-    most = len(frame) // 2 // FEWEST_PER_CLUSTER
+    rows = to_rows(table)
+    if len(rows) < MIN_ROWS:
+        raise DataError(f"{len(rows)} rows are too few for a study, which halves them; give at least {MIN_ROWS}.")
+    most = len(rows) // 2 // FEWEST_PER_CLUSTER
     if config.n_subtypes not in RULES and int(config.n_subtypes) > most:
         raise DataError(
-            f"n_subtypes = {config.n_subtypes} is too many for {len(frame)} rows: half of them, in so many clusters, "
+            f"n_subtypes = {config.n_subtypes} is too many for {len(rows)} rows: half of them, in so many clusters, "
             f"are fewer than {FEWEST_PER_CLUSTER} each; ask for at most {most}."
         )
-    schema = infer_schema(frame, given)
+    schema = infer_schema(rows, given)
     if config.time is not None and config.event is not None:
-        read_outcome(frame, config.time, config.event)
+        read_outcome(rows.frame, config.time, config.event)
         outcome = {"kind": "aside", "reason": "an outcome, kept for judging subtypes"}
         schema = schema.override(dict.fromkeys((config.time, config.event), outcome))
-    return Coder.fit(frame, schema).schema
+    return Coder.fit(rows, schema).schema
 
 
 def start_study(out: Path, frame: pd.DataFrame, schema: Schema, config: StudyConfig) -> None:
@@ -114,7 +117,7 @@ def start_study(out: Path, frame: pd.DataFrame, schema: Schema, config: StudyCon
     if (out / STARTED).exists():
         held = read_json(out / STARTED)
         for part, now in about.items():
-            if held.get(part) != plain(now):
+            if held.get(part) != jsonable(now):
                 raise DataError(f"{out}: holds a study with another {part}; go on with the same, or name a new folder.")
     elif out.exists() and any(not path.name.endswith(".part") for path in out.iterdir()):
         raise DataError(f"{out}: holds other files and no study; name an empty or a new folder.")

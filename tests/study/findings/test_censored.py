@@ -7,7 +7,7 @@ from scipy import optimize, stats
 
 from plurigp import PluriGP
 from plurigp.data import Coder, infer_schema
-from plurigp.data.observed import Observed
+from plurigp.data.rows import Observed
 from plurigp.study.findings import characterise, contrasts
 from plurigp.study.findings.censored import Group, fit_normals, likelihood_ratio
 from plurigp.study.findings.characterise import (

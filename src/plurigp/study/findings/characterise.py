@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 
 from plurigp.answers.latent import positions
-from plurigp.data import Column, Schema
+from plurigp.data import Column, Schema, to_rows
 from plurigp.data.cells import level_numbers
 from plurigp.data.kinds import EffectMeasure, kind_of
-from plurigp.data.observed import Observed, read_observed
+from plurigp.data.rows import Observed
 from plurigp.estimator import PluriGP
 from plurigp.study.findings import contrasts
 from plurigp.study.findings.contrasts import Association, Contrast
@@ -33,7 +33,8 @@ MISSINGNESS = ["subtype", "column", *WHOLE[1:], *NUMBERS[:-1]]
 
 def read_values(frame: pd.DataFrame, schema: Schema) -> Values:
     """The used columns in their own units, limits included."""
-    return {column.name: read_observed(column, frame) for column in schema.used}
+    rows = to_rows(frame)
+    return {column.name: rows.observed(column) for column in schema.used}
 
 
 def characteristic_frame(schema: Schema, values: Values, groups: Groups, K: int, rows: str) -> pd.DataFrame:

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import stats
 from scipy.stats.contingency import association, crosstab
 
-from plurigp.data.observed import Observed
+from plurigp.data.rows import Observed
 from plurigp.study.findings import censored
 from plurigp.study.findings.censored import Group, Normals, determined, fit_normals, open_side
 from plurigp.study.findings.survival import Z_95, excess_events, log_rank, median_time

@@ -2,15 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from plurigp.answers.draws import draw_table
-from plurigp.data import Column, Schema
-from plurigp.data.censoring import censor_like, rounded_like, with_one_status
-from plurigp.data.kinds import cells_in, kind_of, read_column
-from plurigp.data.write import write_bounds, write_times
+from plurigp.data import Column, Schema, to_rows
+from plurigp.data.censoring import censor_like, rounded_like, with_one_status, write_bounds, write_times
+from plurigp.data.kinds import kind_of
 from plurigp.estimator import PluriGP
 from plurigp.study.findings.consensus import pair_consensus, random_pairs
 
@@ -81,7 +81,7 @@ def structureless_table(model: PluriGP, frame: pd.DataFrame, seed: int) -> pd.Da
     table = model.coder_.table(frame)
     coded = draw_table(model.predictor_, table, seed)
     drawn = model.coder_.frame(coded, frame.index)
-    cells = {c.name: drawn[c.name].mask(~table.seen[:, d]) for d, c in enumerate(table.schema.columns)}
+    cells: dict[str, Any] = {c.name: drawn[c.name].mask(~table.seen[:, d]) for d, c in enumerate(table.schema.columns)}
     rng = np.random.default_rng((seed, 1))
     for columns in read_together(table.schema):
         places = [table.schema.names.index(column.name) for column in columns]
@@ -102,16 +102,16 @@ def read_together(schema: Schema) -> list[list[Column]]:
 
 def censored_cells(
     columns: Sequence[Column], frame: pd.DataFrame, values: Sequence[np.ndarray], rng: np.random.Generator
-) -> dict[str, pd.Series]:
+) -> dict[str, np.ndarray]:
     """Drawn values [N] as cells of the columns and their companion, censored as the frame's are.
 
     Columns that share an event share the random numbers too: a row followed for long is so in all of them.
     """
-    seed, new = int(rng.integers(2**63)), []
+    seed, new, rows = int(rng.integers(2**63)), [], to_rows(frame)
     for column, value in zip(columns, values, strict=True):
-        bounds, positive = read_column(column, cells_in(frame, column.name), frame), kind_of(column).positive
+        bounds, positive = rows.numbers(column), kind_of(column).positive
         censored = censor_like(bounds, value, positive, np.random.default_rng(seed))
         new.append(rounded_like(bounds, censored, positive))
     if columns[0].event is None:
-        return write_bounds(columns[0], new[0], frame)
-    return write_times(columns, with_one_status(new, values), frame)
+        return write_bounds(columns[0], new[0])
+    return write_times(columns, with_one_status(new, values))

@@ -11,11 +11,10 @@ from typing import Any
 
 import tomlkit
 
-from plurigp.core.text import listing, nearest, show
+from plurigp.core.text import jsonable, listing, nearest, show
 from plurigp.core.types import DataError
 from plurigp.estimator import PluriGP
 from plurigp.estimator.parameters import check_parameters
-from plurigp.study.fits.store import plain
 
 LEAST = {  # smallest value of each count
     "n_restarts": 1, "batch_size": 1, "selection_rows": 20, "max_clusters": 2, "mixture_inits": 1,
@@ -138,7 +137,7 @@ def read_config(path: Path) -> dict[str, Any]:
 
 def config_toml(config: StudyConfig) -> str:
     """The exact configuration as TOML that `read_config` takes; None, which TOML lacks, is left out."""
-    return tomlkit.dumps(_without_none(plain(config.to_dict())))
+    return tomlkit.dumps(_without_none(jsonable(config.to_dict())))
 
 
 def _without_none(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,22 +14,10 @@ from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
 from plurigp.core.files import whole_file, without_formulas
+from plurigp.core.text import jsonable
 from plurigp.core.types import DataError
 
 DTYPES = {"f": "float64", "i": "int64", "b": "bool"}  # by dtype kind; everything else is text
-
-
-def plain(value: Any) -> Any:
-    """As JSON keeps it: NumPy numbers become Python's, and what is not finite becomes null."""
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple | np.ndarray):
-        return [plain(item) for item in value]
-    if isinstance(value, np.generic):
-        return plain(value.item())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
 
 
 def frame_to_plain(frame: pd.DataFrame) -> dict[str, Any]:
@@ -39,7 +27,7 @@ def frame_to_plain(frame: pd.DataFrame) -> dict[str, Any]:
     """
     dtypes = [DTYPES.get(str(getattr(dtype, "kind", "O")), "str") for dtype in frame.dtypes]
     columns = [frame.iloc[:, place].tolist() for place in range(frame.shape[1])]
-    cells = [plain([str(v) if isinstance(v, float) and math.isinf(v) else v for v in column]) for column in columns]
+    cells = [jsonable([str(v) if isinstance(v, float) and math.isinf(v) else v for v in column]) for column in columns]
     return {"names": [str(name) for name in frame.columns], "dtypes": dtypes, "cells": cells}
 
 
@@ -52,7 +40,7 @@ def frame_from_plain(saved: Mapping[str, Any]) -> pd.DataFrame:
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
     """Sorted, so that equal content means equal bytes."""
-    text = json.dumps(plain(content), indent=1, sort_keys=True, allow_nan=False)
+    text = json.dumps(jsonable(content), indent=1, sort_keys=True, allow_nan=False)
     with whole_file(path) as part:
         part.write_text(text + "\n", encoding="utf-8")
 
@@ -69,7 +57,7 @@ def read_json(path: Path) -> dict[str, Any]:
 def write_arrays(path: Path, arrays: Mapping[str, np.ndarray], facts: Mapping[str, Any] | None = None) -> None:
     """Named arrays in one file, with facts as JSON in its header."""
     named = {name: np.ascontiguousarray(array) for name, array in sorted(arrays.items())}
-    header = None if facts is None else {"facts": json.dumps(plain(facts), sort_keys=True, allow_nan=False)}
+    header = None if facts is None else {"facts": json.dumps(jsonable(facts), sort_keys=True, allow_nan=False)}
     with whole_file(path) as part:
         part.write_bytes(save_tensors(named, header))
 

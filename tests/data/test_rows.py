@@ -5,10 +5,11 @@ import pandas as pd
 import pytest
 
 from plurigp import DataError
-from plurigp.data import Coder, Schema, infer_schema
-from plurigp.data.few import FEW, code_few
+from plurigp.data import Coder, Schema, infer_schema, to_rows
+from plurigp.data.cells import cells_of
+from plurigp.data.rows import MAX_STACKED_ROWS
 
-N = 3 * FEW
+N = 3 * MAX_STACKED_ROWS
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +58,7 @@ def coder(frame) -> Coder:
     return Coder.fit(whole, infer_schema(whole, declared))
 
 
-@pytest.mark.parametrize("rows", [slice(0, 1), slice(7, 8), slice(3, 20), slice(40, 40 + FEW)])
+@pytest.mark.parametrize("rows", [slice(0, 1), slice(7, 8), slice(3, 20), slice(40, 40 + MAX_STACKED_ROWS)])
 def test_a_few_rows_are_coded_as_among_many(frame, coder, rows):
     frame = frame.assign(asked=frame["asked"].fillna(8))
     many, few = coder.table(frame), coder.table(frame.iloc[rows])
@@ -66,11 +67,17 @@ def test_a_few_rows_are_coded_as_among_many(frame, coder, rows):
     assert few.index.equals(frame.index[rows])
 
 
-def test_what_is_alike_is_stacked(frame, coder):
-    used = coder.schema.used
-    coded = code_few(used, coder._units, frame.iloc[:4])
-    alone = {column.name for column, one in zip(used, coded, strict=True) if one is None}
-    assert alone == {"flag", "mixture", "stage", "right"}  # objects, a category, one read with its companion
+def test_what_is_alike_is_stacked(frame, coder, monkeypatch):
+    parsed = []
+    monkeypatch.setattr("plurigp.data.rows.cells_of", lambda cells, name: parsed.append(name) or cells_of(cells, name))
+    rows = to_rows(frame.iloc[:4].assign(asked=8))
+    rows.read_stacked(coder.schema.used)
+    stacked = len(parsed)
+    parsed.clear()
+    for column in coder.schema.used:
+        rows.numbers(column)
+    assert stacked < len(coder.schema.used) - 4
+    assert {*parsed} == {"flag", "mixture", "stage", "right", "asked"}  # objects, a category, one and its companion
 
 
 @pytest.mark.parametrize(
