@@ -20,13 +20,10 @@ def test_labels_that_are_not_text_become_text_and_the_input_stays():
     assert frame.columns.tolist() == [0, 1]
 
 
-def test_arrays_get_names_or_take_the_given_ones():
+def test_arrays_get_names():
     array = np.arange(6.0).reshape(2, 3)
     assert to_frame(array).columns.tolist() == ["x0", "x1", "x2"]
-    assert to_frame(array, ["a", "b", "c"]).columns.tolist() == ["a", "b", "c"]
     np.testing.assert_array_equal(to_frame(array).to_numpy(), array)
-    with pytest.raises(DataError, match="2 names for 3 columns"):
-        to_frame(array, ["a", "b"])
 
 
 def test_object_arrays_and_lists_keep_each_columns_own_type():

@@ -182,11 +182,6 @@ def spells_numbers(cells: ColumnCells) -> bool:
     return bool(cells.distinct) and not np.isnan(level_numbers(cells.distinct)).any()
 
 
-def first_row(cells: ColumnCells, code: int) -> int:
-    """The first row that holds this level."""
-    return int(np.argmax(cells.codes == code))
-
-
 def value_at(cells: ColumnCells, row: int) -> Level:
     """The level that an observed cell holds."""
     if cells.codes is not None:

@@ -11,12 +11,12 @@ from plurigp.core.text import at, nearest, show
 from plurigp.core.types import DataError
 
 
-def to_frame(X: object, feature_names: Sequence[str] | None = None) -> pd.DataFrame:
+def to_frame(X: object) -> pd.DataFrame:
     """The table as a pandas frame with text names, each once; cells are shared, not copied, where possible.
 
-    NumPy columns are named x0, x1, ... unless `feature_names` are given.
+    The columns of an array are named x0, x1, ...
     """
-    frame = _frame(X, feature_names)
+    frame = _frame(X)
     check_shape(*frame.shape)
     return with_text_names(frame)
 
@@ -29,7 +29,7 @@ def check_shape(n_rows: int, n_columns: int) -> None:
             raise DataError(f"Found array with 0 {what}(s) (shape={shape}) while a minimum of 1 is required.")
 
 
-def _frame(X: object, feature_names: Sequence[str] | None) -> pd.DataFrame:
+def _frame(X: object) -> pd.DataFrame:
     if isinstance(X, pd.DataFrame):
         return X
     if hasattr(X, "tocsr") or hasattr(X, "tocoo"):
@@ -39,12 +39,12 @@ def _frame(X: object, feature_names: Sequence[str] | None) -> pd.DataFrame:
     if isinstance(X, Mapping):
         return _from_dict(X)
     if hasattr(X, "to_pandas") and not isinstance(X, pd.Series):
-        return _frame(X.to_pandas(), feature_names)
+        return _frame(X.to_pandas())
     if isinstance(X, list | tuple):
-        return _from_lists(X, feature_names)
+        return _from_lists(X)
     if isinstance(X, str | bytes) or X is None:
         raise DataError(f"expected a table, got {show(X)}; read a file with read_table(path) first.")
-    return _from_array(X if isinstance(X, np.ma.MaskedArray) else np.asarray(X), feature_names)
+    return _from_array(X if isinstance(X, np.ma.MaskedArray) else np.asarray(X))
 
 
 def with_text_names(frame: pd.DataFrame, source: str = "the table") -> pd.DataFrame:
@@ -73,7 +73,7 @@ def check_present(names: Iterable[str], columns: pd.Index) -> None:
             raise DataError(f"{at(name)} is missing from the table; add it (its cells may be gaps).{hint}")
 
 
-def _from_array(array: np.ndarray, feature_names: Sequence[str] | None) -> pd.DataFrame:
+def _from_array(array: np.ndarray) -> pd.DataFrame:
     if array.dtype.names:
         raise DataError("structured arrays are not supported; pass pandas.DataFrame(X) instead.")
     if array.ndim == 0:
@@ -84,20 +84,17 @@ def _from_array(array: np.ndarray, feature_names: Sequence[str] | None) -> pd.Da
         raise DataError(f"Found array with dim {array.ndim}, while dim <= 2 is required. Flatten each row.")
     if np.iscomplexobj(array):
         raise DataError("Complex data not supported; pass real and imaginary parts as columns.")
-    names = [f"x{i}" for i in range(array.shape[1])] if feature_names is None else [str(n) for n in feature_names]
-    if len(names) != array.shape[1]:
-        raise DataError(f"{len(names)} names for {array.shape[1]} columns; give one name per column.")
-    frame = pd.DataFrame(array, columns=names)
+    frame = pd.DataFrame(array, columns=[f"x{i}" for i in range(array.shape[1])])
     return frame.infer_objects() if array.dtype == object else frame
 
 
-def _from_lists(rows: Sequence, feature_names: Sequence[str] | None) -> pd.DataFrame:
+def _from_lists(rows: Sequence) -> pd.DataFrame:
     if not rows:
         raise DataError("Found array with 0 sample(s) (shape=(0,)) while a minimum of 1 is required.")
     if all(isinstance(row, Mapping) for row in rows):
         return pd.DataFrame(list(rows))
     if not all(isinstance(row, Sequence | np.ndarray) and not isinstance(row, str | bytes) for row in rows):
-        return _from_array(np.empty(len(rows)), feature_names)
+        return _from_array(np.empty(len(rows)))
     widths = [len(row) for row in rows]
     for place, width in enumerate(widths):
         if width != widths[0]:
@@ -105,7 +102,7 @@ def _from_lists(rows: Sequence, feature_names: Sequence[str] | None) -> pd.DataF
     array = np.empty((len(rows), widths[0]), dtype=object)
     for place, row in enumerate(rows):
         array[place] = list(row)
-    return _from_array(array, feature_names)
+    return _from_array(array)
 
 
 def _from_dict(columns: Mapping) -> pd.DataFrame:

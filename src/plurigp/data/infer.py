@@ -11,15 +11,7 @@ import numpy as np
 
 from plurigp.core.text import bare, file_name, listing, show
 from plurigp.core.types import DataError
-from plurigp.data.cells import (
-    ColumnCells,
-    as_numbers,
-    distinct_levels,
-    first_row,
-    level_numbers,
-    n_distinct,
-    spells_numbers,
-)
+from plurigp.data.cells import ColumnCells, as_numbers, distinct_levels, level_numbers, n_distinct, spells_numbers
 from plurigp.data.column import ASIDE, Column, Level
 from plurigp.data.kinds import settled
 from plurigp.data.levels import two_levels
@@ -180,7 +172,7 @@ def _stray_text(cells: ColumnCells) -> str:
     n_text = int(counts[is_text].sum())
     if n_text == 0 or n_text > 0.2 * counts.sum():
         return ""
-    first = f"the first in row {first_row(cells, int(np.argmax(is_text)))}"
+    first = f"the first in row {np.argmax(np.append(is_text, False)[cells.codes])}"
     return f"mostly numbers, but {n_text} cells hold other text ({first}); to use it, correct them or make them gaps"
 
 

@@ -99,15 +99,13 @@ class Coder:
 
     def undo(self, name: str, coded: np.ndarray) -> pd.Series:
         """Coded values of one column in its raw units or levels; NaN stays a gap."""
-        names = [column.name for column in self.schema.used]
-        if name not in names:
-            raise KeyError(f"no used column {show(name, 80)}.{nearest(name, names)}")
-        return self._undo(names.index(name), self.schema[name], coded)
+        if name not in self._used:
+            raise KeyError(f"no used column {show(name, 80)}.{nearest(name, self._used.names)}")
+        return self._undo(self._used.names.index(name), coded)
 
     def frame(self, coded: np.ndarray, index: pd.Index | None = None) -> pd.DataFrame:
         """A frame of the used columns from coded values [N D], in the dtypes of the fit where possible."""
-        columns = self.schema.used
-        filled = {c.name: in_dtype(_storable(c, self._undo(d, c, coded[:, d])), c) for d, c in enumerate(columns)}
+        filled = {c.name: in_dtype(_storable(c, self._undo(d, coded[:, d])), c) for d, c in enumerate(self._used)}
         return pd.DataFrame(filled) if index is None else pd.DataFrame(filled).set_axis(index, axis=0)
 
     def fill(self, frame: object, coded: np.ndarray, fill_limits: bool = False) -> pd.DataFrame:
@@ -117,12 +115,13 @@ class Coder:
         """
         rows = to_rows(frame)
         filled = (frame if isinstance(frame, pd.DataFrame) else rows.frame).copy()
-        for d, column in enumerate(self.schema.used):
+        for d, column in enumerate(self._used):
             known = rows.numbers(column)
-            gaps, limits = np.isnan(known[:, 0]), is_censored(column, known) & fill_limits
+            gaps = np.isnan(known[:, 0])
+            limits = (known[:, 0] < known[:, -1]) & (fill_limits and kind_of(column).has_bounds)
             if not (gaps | limits).any():
                 continue
-            raw = _within_trials(column, _storable(column, self._undo(d, column, coded[:, d])), known)
+            raw = _within_trials(column, _storable(column, self._undo(d, coded[:, d])), known)
             for name in (column.name, column.upper):
                 if name is not None:
                     # where limits are filled, the column becomes one of plain numbers: known values, else filled ones
@@ -157,7 +156,8 @@ class Coder:
     def _units(self) -> tuple[Units, ...]:
         return tuple(starmap(Units, zip(self.shift.tolist(), self.scale.tolist(), self.squeeze.tolist(), strict=True)))
 
-    def _undo(self, d: int, column: Column, coded: np.ndarray) -> pd.Series:
+    def _undo(self, d: int, coded: np.ndarray) -> pd.Series:
+        column = self._used.columns[d]
         raw = kind_of(column).decode(np.asarray(coded, dtype=np.float64), self._units[d])
         if not column.levels:
             return pd.Series(raw, name=column.name)
@@ -178,11 +178,6 @@ def _measured(column: Column, rows: Rows) -> tuple[Column, Units]:
     numbers = rows.numbers(column)
     warn_out_of_scale(column, numbers[:, 0])
     return column, kind_of(column).units(column, numbers[~np.isnan(numbers[:, 0])])
-
-
-def is_censored(column: Column, numbers: np.ndarray) -> np.ndarray:
-    """Which cells are known only up to a limit [N]."""
-    return numbers[:, 0] < numbers[:, 1] if kind_of(column).has_bounds else np.zeros(len(numbers), dtype=bool)
 
 
 def _storable(column: Column, raw: pd.Series) -> pd.Series:
