@@ -48,7 +48,10 @@ CONTESTS = {
         1e-2, 1e4, True,
     ),
     "exp_excess": Contest(
-        ours.exp_excess, lambda x: jnp.expm1(x) - x, lambda x: np.where(abs(x) < 1e-4, x * x / 2, np.expm1(x) - x), -3, 3
+        ours.exp_excess,
+        lambda x: jnp.expm1(x) - x,
+        lambda x: np.where(abs(x) < 1e-4, x * x / 2, np.expm1(x) - x),
+        -3, 3,
     ),
     "ndtr": Contest(ours.ndtr, library.ndtr, exact.ndtr, -6, 6),
     "log_ndtr": Contest(ours.log_ndtr, library.log_ndtr, exact.log_ndtr, -20, 6),

@@ -19,6 +19,10 @@ from plurigp.likelihoods.layout import Block, Layout
 from plurigp.likelihoods.rules import Rule, expect_by_sampling
 
 Thetas = tuple[dict[str, Float[Array, "_ ..."]], ...]  # one per block, columns first
+Rules = tuple[Rule, ...]  # one per block
+RowValues = Float[Array, "B V"]
+RowSeen = Bool[Array, "B D"]
+Moment = Float[Array, "P B"]  # the mean or variance of every function at every row
 BlockArrays = tuple[dict[str, Array], Array, Array, Array]  # theta [C …], values [C W B], both moments of f [C H B]
 
 # --- from rows to cells ---
@@ -40,7 +44,7 @@ def _cell_functions(block: Block, own: Float[Array, "_ B"]) -> Float[Array, "C H
     return (spread.reshape(-1, len(own)) @ own).reshape(block.n_columns, block.width, own.shape[1])
 
 
-def _functions(layout: Layout, f: Float[Array, "P B"]) -> Iterator[Float[Array, "_ _ B"]]:
+def _functions(layout: Layout, f: Moment) -> Iterator[Float[Array, "_ _ B"]]:
     """Each block's functions, cell by cell. The slope of a split is one concatenation; slices' are padded and added."""
     own = jax.lax.split(f, [end - start for start, end in (b.functions for b in layout.blocks)], axis=0)
     return map(_cell_functions, layout.blocks, own)
@@ -53,7 +57,7 @@ def _theta(block: Block, theta: dict[str, Array]) -> dict[str, Array]:
 
 
 def _by_block(
-    layout: Layout, thetas: Thetas, values: Float[Array, "B V"], f_mean: Float[Array, "P B"], f_var: Float[Array, "P B"]
+    layout: Layout, thetas: Thetas, values: RowValues, f_mean: Moment, f_var: Moment
 ) -> Iterator[tuple[Block, BlockArrays]]:
     """Each block and its arrays, cell by cell; variances are kept off zero, where √ has no slope."""
     values = jnp.asarray(values).T  # slopes given by hand take no NumPy arrays
@@ -86,11 +90,11 @@ def _evaluate(one_cell: Callable, block: Block, rule: Rule, arrays: BlockArrays)
 def expected_log_probs(
     layout: Layout,
     thetas: Thetas,
-    values: Float[Array, "B V"],
-    seen: Bool[Array, "B D"],
-    f_mean: Float[Array, "P B"],
-    f_var: Float[Array, "P B"],
-    rules: tuple[Rule, ...],
+    values: RowValues,
+    seen: RowSeen,
+    f_mean: Moment,
+    f_var: Moment,
+    rules: Rules,
     key: Key[Array, ""] | None = None,
 ) -> tuple[Float[Array, "B _"], ...]:
     """E_q[log p(y|f)] per block and cell, zero where not seen; with a key, by sampling instead of quadrature."""
@@ -114,9 +118,7 @@ def _evaluate_by_sampling(key: Key[Array, ""], block: Block, n_draws: int, array
     return over_cells(one_cell)(*arrays, jax.random.normal(key, (C, n_draws, H, B), arrays[2].dtype))
 
 
-def cell_log_probs(
-    layout: Layout, thetas: Thetas, values: Float[Array, "B V"], f: Float[Array, " P"]
-) -> Float[Array, "B D"]:
+def cell_log_probs(layout: Layout, thetas: Thetas, values: RowValues, f: Float[Array, " P"]) -> Float[Array, "B D"]:
     """log p(y|f) of every cell in block order, all rows at the same f."""
     out = []
     functions = _functions(layout, jnp.broadcast_to(f[:, None], (len(f), len(values))))
@@ -126,13 +128,7 @@ def cell_log_probs(
 
 
 def predictive_log_probs(
-    layout: Layout,
-    thetas: Thetas,
-    values: Float[Array, "B V"],
-    seen: Bool[Array, "B D"],
-    f_mean: Float[Array, "P B"],
-    f_var: Float[Array, "P B"],
-    rules: tuple[Rule, ...],
+    layout: Layout, thetas: Thetas, values: RowValues, seen: RowSeen, f_mean: Moment, f_var: Moment, rules: Rules
 ) -> Float[Array, "B D"]:
     """log ∫ p(y|f) q(f) df for every cell in block order, zero where not seen."""
     blocks = zip(_by_block(layout, thetas, values, f_mean, f_var), rules, strict=True)
@@ -141,12 +137,7 @@ def predictive_log_probs(
 
 
 def predictive_means(
-    layout: Layout,
-    thetas: Thetas,
-    values: Float[Array, "B V"],
-    f_mean: Float[Array, "P B"],
-    f_var: Float[Array, "P B"],
-    rules: tuple[Rule, ...],
+    layout: Layout, thetas: Thetas, values: RowValues, f_mean: Moment, f_var: Moment, rules: Rules
 ) -> tuple[Float[Array, "B _ _"], ...]:
     """E[y] per block and cell (a probability per level for categories)."""
     blocks = zip(_by_block(layout, thetas, values, f_mean, f_var), rules, strict=True)
@@ -201,7 +192,7 @@ def column_starts(schema: Schema, layout: Layout, values: np.ndarray, seen: np.n
     return np.concatenate(bias), tuple(thetas)
 
 
-def encoder_features(layout: Layout, values: Float[Array, "B V"]) -> Float[Array, "B E"]:
+def encoder_features(layout: Layout, values: RowValues) -> Float[Array, "B E"]:
     """What the encoder reads of a row: every block's features, side by side."""
     out = []
     for block in layout.blocks:
@@ -210,7 +201,7 @@ def encoder_features(layout: Layout, values: Float[Array, "B V"]) -> Float[Array
     return jnp.concatenate(out).T
 
 
-def seen_features(layout: Layout, seen: Bool[Array, "B D"]) -> Bool[Array, "B E"]:
+def seen_features(layout: Layout, seen: RowSeen) -> Bool[Array, "B E"]:
     """`seen`, repeated for every feature of a cell."""
     out = []
     for block in layout.blocks:

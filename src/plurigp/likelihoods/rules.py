@@ -34,7 +34,6 @@ def gauss_hermite(n: int) -> Rule:
 
 
 REACH = 5.8  # of the even rule at most, in standard deviations: what lies beyond weighs 1e-8
-MIN_EVEN = 3  # points
 
 
 @cache
@@ -46,7 +45,7 @@ def even(n: int) -> Rule:
     the same. Σ w t² is 1 up to 0.08 with 3 points, 0.006 with 4 or 5, 2e-4 with 8 and 2e-7 from 16 on. One or two
     points have no spacing to choose; they are Gauss–Hermite's.
     """
-    if n < MIN_EVEN:
+    if n < 3:
         return gauss_hermite(n)
     reach = min(REACH, (n - 1) / 2 * math.sqrt(3 * math.pi / n))
     points = np.linspace(-reach, reach, n)

@@ -118,7 +118,7 @@ def _on_grid(integrals: Callable[..., Any], mean: Levels, var: Levels, level: Is
 
 def lse_and_gradient(
     mean: Levels, var: Levels, level: IsLevel, rule: Rule | None = None
-) -> tuple[Float[Array, "*n"], Levels, Levels]:
+) -> tuple[Array, Levels, Levels]:
     """Value and both gradients in one sweep."""
     return _on_grid(_lse_and_gradient, mean, var, level, rule)
 

@@ -161,7 +161,6 @@ TAIL_SERIES = (  # log(Φ(−t) e^{t²/2} / s) in powers of s = 1 / (1 + BEND t)
 TAIL = 8.0  # below −TAIL, Φ(−t) = φ(t) R(t) with Mills' ratio R by its continued fraction
 DEPTH = {4: 4, 8: 8}  # of the fraction, by bytes of a number: exact to rounding from TAIL on
 NARROW = 0.1  # an interval as narrow as this has the mass of a short series around its middle
-SQRT_HALF = 0.7071067811865476
 
 
 def _mills(t: Array) -> Array:
@@ -180,7 +179,7 @@ def _beyond(t: Array) -> Array:
     """Φ(−t) for t ≥ 0. In float32 by one exponential, which the compiler keeps; erfc, of which it makes polynomials, it
     repeats in every loop that reads it, and a beta's expectation takes twice as long."""
     if _n_bytes(t) > 4:
-        return erfc(t * SQRT_HALF) / 2
+        return erfc(t * 0.7071067811865476) / 2
     s = 1 / (1 + BEND * t)
     return s * jnp.exp(_polynomial(TAIL_SERIES, s) - t * t / 2)
 
@@ -227,7 +226,7 @@ def log_between(low: Array, high: Array) -> Array:
 
 
 # log mass and its slopes: (φ(high) − φ(low)) / mass by a shift of both ends, and half the sum by the width
-_MassAndSlopes = tuple[Array, Array, Array]
+_MassAndSlopes = tuple[Array, ...]
 
 
 def _slopes(at_high: Array, at_low: Array) -> tuple[Array, Array]:
@@ -265,10 +264,7 @@ def _between(low: Array, high: Array) -> _MassAndSlopes:
     out = _in_tail(jnp.where(far, low, -TAIL - 1), jnp.where(far, high, -TAIL))
     near = ~(narrow | tail)
     mid = _in_middle(jnp.where(near, low, -1.0), jnp.where(near, high, 0.0))
-    value, by_shift, by_width = (
-        jnp.where(narrow, a, jnp.where(tail, b, c)) for a, b, c in zip(thin, out, mid, strict=True)
-    )
-    return value, by_shift, by_width
+    return tuple(jnp.where(narrow, a, jnp.where(tail, b, c)) for a, b, c in zip(thin, out, mid, strict=True))
 
 
 @jax.custom_jvp

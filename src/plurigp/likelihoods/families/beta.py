@@ -44,7 +44,7 @@ def _start(y: np.ndarray, column: Column) -> Start:
     return Start(np.array([np_ndtri(mean)]), {"log_nu": np.log(np.clip(nu, 0.5, 1e3))})
 
 
-def _features(y: CellValues, width: int) -> CellFeatures:
+def _probit_feature(y: CellValues, width: int) -> CellFeatures:
     return ndtri(jnp.clip(y[:1], 1e-4, 1 - 1e-4))
 
 
@@ -55,6 +55,6 @@ beta = Likelihood(
     point=first,
     sample=_sample,
     start=_start,
-    features=_features,
+    features=_probit_feature,
     n_quadrature=20,
 )

@@ -66,7 +66,7 @@ def _start(y: np.ndarray, column: Column) -> Start:
     return Start(bias - bias.mean(), {})
 
 
-def _features(y: CellValues, width: int) -> CellFeatures:
+def _one_hot(y: CellValues, width: int) -> CellFeatures:
     return (jnp.arange(width) == y[0]).astype(y.dtype)
 
 
@@ -110,7 +110,7 @@ categorical = Likelihood(
     point=_point,
     sample=_sample,
     start=_start,
-    features=_features,
+    features=_one_hot,
     n_functions=one_per_level,
     expected_log_prob=_expected,
     predictive_log_prob=_predictive,

@@ -50,7 +50,7 @@ def log_bounds(y: CellValues) -> CellValues:
     return jnp.stack([low, high, y[2] + jnp.where(y[0] == y[1], log_y[0], 0)])
 
 
-def bounds_features(y: CellValues, width: int) -> CellFeatures:
+def bound_feature(y: CellValues, width: int) -> CellFeatures:
     """The encoder reads the value, limit or middle, and on which side of it the cell may lie."""
     low_open, high_open = y[0] <= -OPEN, y[1] >= OPEN
     middle = (jnp.where(low_open, y[1], y[0]) + jnp.where(high_open, y[0], y[1])) / 2
@@ -58,9 +58,9 @@ def bounds_features(y: CellValues, width: int) -> CellFeatures:
     return jnp.stack([place, high_open.astype(y.dtype) - low_open.astype(y.dtype)])
 
 
-def log_bounds_features(y: CellValues, width: int) -> CellFeatures:
+def log_bound_feature(y: CellValues, width: int) -> CellFeatures:
     """The same on the log scale of a positive column."""
-    return bounds_features(log_bounds(y), width)
+    return bound_feature(log_bounds(y), width)
 
 
 def mean_within(
@@ -88,7 +88,7 @@ def _turned(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray, 
     return turn, np.where(turn, -high, low), np.where(turn, -low, high)
 
 
-def truncated_quantile(level: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+def _truncated_quantile(level: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """The quantile of a standard normal between two bounds, exact in the tails (truncnorm has no equal bounds)."""
     turn, a, b = _turned(low, high)
     u = np.where(turn, 1 - level, level)
@@ -115,17 +115,6 @@ def _truncated_moments(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, n
     mean = np.clip(at_a - at_b, a, b)
     var = np.clip(1 + a * at_a - b * at_b - mean**2, 0.0, 1.0)
     return np.where(exact, low, np.where(turn, -mean, mean)), np.where(exact, 0.0, var)
-
-
-def normal_with_limits(low: np.ndarray, high: np.ndarray) -> tuple[float, float]:
-    """Mean and sd of a column of values and limits under a normal, by EM."""
-    known = np.where(np.abs(low) < OPEN, low, np.where(np.abs(high) < OPEN, high, 0.0))
-    mean, sd = float(known.mean()), max(float(known.std()), 1e-2)
-    for _ in range(EM_STEPS):
-        centre, var = _truncated_moments((low - mean) / sd, (high - mean) / sd)
-        cells = mean + sd * centre
-        mean, sd = float(cells.mean()), max(float(np.sqrt(cells.var() + (sd**2 * var).mean())), 1e-2)
-    return mean, sd
 
 
 # --- censored Gaussian ---
@@ -181,12 +170,19 @@ def _predictive_mean(theta: Theta, y: CellValues, mean: CellFunctions, var: Cell
 
 def _sample(rng: np.random.Generator, theta: Theta, y: np.ndarray, f: np.ndarray) -> np.ndarray:
     sd, mean = noise_sd(theta), f[..., 0]
-    z = truncated_quantile(rng.random(f.shape[:-1]), (y[..., 0] - mean) / sd, (y[..., 1] - mean) / sd)
+    z = _truncated_quantile(rng.random(f.shape[:-1]), (y[..., 0] - mean) / sd, (y[..., 1] - mean) / sd)
     return np.clip(mean + sd * z, y[..., 0], y[..., 1])
 
 
 def _start(y: np.ndarray, column: Column) -> Start:
-    mean, sd = normal_with_limits(y[:, 0], y[:, 1])
+    """Mean and sd under a normal with the same limits, by EM."""
+    low, high = y[:, 0], y[:, 1]
+    known = np.where(np.abs(low) < OPEN, low, np.where(np.abs(high) < OPEN, high, 0.0))
+    mean, sd = float(known.mean()), max(float(known.std()), 1e-2)
+    for _ in range(EM_STEPS):
+        centre, var = _truncated_moments((low - mean) / sd, (high - mean) / sd)
+        cells = mean + sd * centre
+        mean, sd = float(cells.mean()), max(float(np.sqrt(cells.var() + (sd**2 * var).mean())), 1e-2)
     return Start(np.array([mean]), {"log_sd": float(np.log(sd))})
 
 
@@ -197,7 +193,7 @@ censored_gaussian = Likelihood(
     point=first,
     sample=_sample,
     start=_start,
-    features=bounds_features,
+    features=bound_feature,
     expected_log_prob=_expected,
     predictive_log_prob=_predictive,
     predictive_mean=_predictive_mean,
@@ -260,7 +256,7 @@ censored_lognormal = Likelihood(
     point=first,
     sample=_log_sample,
     start=log_start,
-    features=log_bounds_features,
+    features=log_bound_feature,
     expected_log_prob=_log_expected,
     predictive_log_prob=_log_predictive,
     predictive_mean=_log_predictive_mean,

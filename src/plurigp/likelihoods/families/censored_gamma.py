@@ -14,14 +14,7 @@ from scipy.special import gammainc, gammaincc, gammainccinv, gammaincinv
 from plurigp.core.arrays import Scalar
 from plurigp.data import Column
 from plurigp.likelihoods.base import CellMean, CellValues, Likelihood, Start, Theta, first
-from plurigp.likelihoods.families.censored import (
-    OPEN,
-    bounds_of,
-    log_bounds,
-    log_bounds_features,
-    log_start,
-    mean_within,
-)
+from plurigp.likelihoods.families.censored import OPEN, bounds_of, log_bound_feature, log_bounds, log_start, mean_within
 from plurigp.likelihoods.families.gamma import log_density_of_log
 from plurigp.likelihoods.rules import CellFunctions, Rule, even, expect_with_slopes
 from plurigp.likelihoods.special import bounded_exp, digamma, log_gamma, safe_exp
@@ -157,7 +150,7 @@ censored_gamma = Likelihood(
     point=first,
     sample=_sample,
     start=_start,
-    features=log_bounds_features,
+    features=log_bound_feature,
     expected_log_prob=_expected,
     predictive_mean=_predictive_mean,
     rule=even,

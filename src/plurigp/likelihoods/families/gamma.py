@@ -57,9 +57,9 @@ gamma = Likelihood(
     point=first,
     sample=_sample,
     start=_start,
+    rule=even,
+    n_quadrature=48,
     features=log_feature,
     expected_log_prob=_expected,
     predictive_mean=_predictive_mean,
-    rule=even,
-    n_quadrature=48,
 )

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from plurigp.core.arrays import Array, Scalar
+from plurigp.core.arrays import Scalar
 from plurigp.data import Column
 from plurigp.likelihoods.base import CellMean, CellValues, Likelihood, Start, Theta, first, two_functions
 from plurigp.likelihoods.rules import CellFunctions, Rule, even, expect_with_slopes, log_expect
@@ -129,11 +129,8 @@ def _hetero_expected(theta: Theta, y: CellValues, mean: CellFunctions, var: Cell
 
 def _hetero_predictive(theta: Theta, y: CellValues, mean: CellFunctions, var: CellFunctions, rule: Rule) -> Scalar:
     """The same: N(y; a₁, v₁ + FLOOR² + e^{2 f₂}), and the rule for f₂."""
-
-    def given_log_sd(f: Float[Array, " one"]) -> Scalar:
-        return _given_log_var((y[0] - mean[0]) ** 2, jnp.logaddexp(jnp.log(var[0]), _log_var(f[0])))
-
-    return log_expect(given_log_sd, mean[1:], var[1:], rule)
+    square, log_v = (y[0] - mean[0]) ** 2, jnp.log(var[0])
+    return log_expect(lambda f: _given_log_var(square, jnp.logaddexp(log_v, _log_var(f[0]))), mean[1:], var[1:], rule)
 
 
 def _hetero_sample(rng: np.random.Generator, theta: Theta, y: np.ndarray, f: np.ndarray) -> np.ndarray:

@@ -7,14 +7,7 @@ from jax.scipy.special import gammainc, gammaincc
 from plurigp.core.arrays import Scalar
 from plurigp.data import Column
 from plurigp.likelihoods.base import CellMean, CellValues, Likelihood, Start, Theta, first
-from plurigp.likelihoods.families.censored import (
-    OPEN,
-    bounds_of,
-    log_bounds,
-    log_bounds_features,
-    log_start,
-    mean_within,
-)
+from plurigp.likelihoods.families.censored import OPEN, bounds_of, log_bound_feature, log_bounds, log_start, mean_within
 from plurigp.likelihoods.rules import CellFunctions, Rule, even, expect_with_slopes
 from plurigp.likelihoods.special import bounded_exp, log_gamma, safe_exp
 
@@ -26,13 +19,14 @@ def _hazard(k: Scalar, log_time: Scalar, f: Scalar, var: Scalar | float = 0.0) -
     return safe_exp(k * (log_time - f) + k**2 * var / 2, 80.0)
 
 
-def _log_event_before(k: Scalar, low: Scalar, high: Scalar, f: Scalar) -> Scalar:
+def _log_event_before(k: Scalar, bounds: tuple[Scalar, Scalar], f: CellFunctions) -> Scalar:
     """log P(y < high | y > low), both as logs; 0 where `high` is open."""
-    closed, low = high < OPEN, jnp.maximum(low, -1e3)
+    low, high = jnp.maximum(bounds[0], -1e3), bounds[1]
+    closed = high < OPEN
     high = jnp.where(closed, high, low + 1)
     rise = k * (high - low)
-    near = _hazard(k, low, f) * jnp.expm1(jnp.minimum(rise, 1.0))
-    more = jnp.where(rise < 1, near, _hazard(k, high, f) - _hazard(k, low, f))
+    near = _hazard(k, low, f[0]) * jnp.expm1(jnp.minimum(rise, 1.0))
+    more = jnp.where(rise < 1, near, _hazard(k, high, f[0]) - _hazard(k, low, f[0]))
     inside = jnp.log(-jnp.expm1(-jnp.maximum(more, jnp.finfo(more.dtype).tiny)))
     return jnp.where(closed, inside, 0.0)
 
@@ -47,12 +41,11 @@ def _expected(theta: Theta, y: CellValues, mean: CellFunctions, var: CellFunctio
     cell = bounds_of(logs)
     value = theta["log_shape"] + k * (cell.value - mean[0]) - _hazard(k, cell.value, mean[0], var[0]) - logs[2]
     survived = jnp.where(cell.low > -OPEN, _hazard(k, jnp.maximum(cell.low, -1e3), mean[0], var[0]), 0.0)
-
-    def before(k: Scalar, bounds: tuple[Scalar, Scalar], f: CellFunctions) -> Scalar:
-        return _log_event_before(k, *bounds, f[0])
-
     bounds = cell.low, cell.high
-    ended = before(k, bounds, mean) if rule is None else expect_with_slopes(before, rule, k, bounds, mean, var)
+    if rule is None:
+        ended = _log_event_before(k, bounds, mean)
+    else:
+        ended = expect_with_slopes(_log_event_before, rule, k, bounds, mean, var)
     return jnp.where(cell.exact, value, ended - survived)
 
 
@@ -64,7 +57,7 @@ def _log_mean(theta: Theta, y: CellValues, f: CellFunctions) -> Scalar:
     a = 1 + 1 / k
     lower, upper = gammainc(a, high) - gammainc(a, low), gammaincc(a, low) - gammaincc(a, high)
     part = jnp.log(jnp.maximum(jnp.where(low > a, upper, lower), jnp.finfo(k.dtype).tiny)) + log_gamma(a)
-    mass = -low + _log_event_before(k, cell.low, cell.high, f[0])
+    mass = -low + _log_event_before(k, (cell.low, cell.high), f)
     far = jnp.log(jnp.maximum(y[0], jnp.finfo(k.dtype).tiny)) + jnp.log1p(1 / (k * jnp.maximum(low, 1.0)))
     inside = jnp.where(low > 60, far, f[0] + part - mass)  # the last term of the series for a late lower bound
     return jnp.where(cell.exact, jnp.log(y[0]), inside)
@@ -102,9 +95,9 @@ weibull = Likelihood(
     point=first,
     sample=_sample,
     start=_start,
-    features=log_bounds_features,
-    expected_log_prob=_expected,
     predictive_mean=_predictive_mean,
+    expected_log_prob=_expected,
+    features=log_bound_feature,
     rule=even,
     n_quadrature=64,
 )

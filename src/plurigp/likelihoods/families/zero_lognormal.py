@@ -65,7 +65,7 @@ def _start(y: np.ndarray, column: Column) -> Start:
     return Start(np.concatenate([some.bias, amounts.bias]), amounts.theta)
 
 
-def _features(y: CellValues, width: int) -> CellFeatures:
+def _any_and_log(y: CellValues, width: int) -> CellFeatures:
     there, amount = _parts(y)
     return jnp.concatenate([there, jnp.log(amount)])
 
@@ -77,7 +77,7 @@ zero_lognormal = Likelihood(
     point=first,
     sample=_sample,
     start=_start,
-    features=_features,
+    features=_any_and_log,
     n_functions=two_functions,
     expected_log_prob=_expected,
     predictive_log_prob=_predictive,

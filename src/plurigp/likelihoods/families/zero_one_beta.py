@@ -52,7 +52,7 @@ def _start(y: np.ndarray, column: Column) -> Start:
     return Start(plain.bias, {**plain.theta, "low_cut": float(low), "log_gap": float(np.log(max(high - low, 0.1)))})
 
 
-def _features(y: CellValues, width: int) -> CellFeatures:
+def _probit_and_edge(y: CellValues, width: int) -> CellFeatures:
     edge = (y[0] >= 1).astype(y.dtype) - (y[0] <= 0).astype(y.dtype)
     return jnp.stack([ndtri(jnp.clip(y[0], 1e-3, 1 - 1e-3)), edge])
 
@@ -64,7 +64,7 @@ zero_one_beta = Likelihood(
     point=first,
     sample=_sample,
     start=_start,
-    features=_features,
+    features=_probit_and_edge,
     rule=even,
     n_quadrature=96,
 )
