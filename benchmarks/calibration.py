@@ -27,7 +27,7 @@ def one(name: str, rate: int, seed: int) -> dict:
     sim = simulate(2000, 2, missing=rate / 100, random_state=seed, mechanism=MECHANISM[name])
     model = PluriGP(**SETTINGS | {"n_components": 2}, schema=sim.schema).fit(sim.table)
     shown, complete = model.coder_.table(sim.table), model.coder_.table(sim.truth)
-    scores = cell_scores(model, Marginals.fit(shown), shown, complete)
+    scores = cell_scores(model.predictor_, model.coder_, Marginals.fit(shown), shown, complete)
     nats = {"nats": float(scores["model"].mean()), "marginal_nats": float(scores["marginal"].mean())}
     found = {"seed": seed, "epochs": model.n_iter_, **nats, "coverage": coverage(model, sim.table, sim.truth)}
     print(name, rate, seed, {k: round(v, 3) for k, v in nats.items()}, flush=True)

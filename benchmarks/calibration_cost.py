@@ -3,6 +3,7 @@
 python benchmarks/calibration_cost.py
 """
 
+import argparse
 import time
 
 from common import save
@@ -37,6 +38,7 @@ def timed(frame, n_components: int, seed: int) -> dict:
 
 
 def main() -> None:
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     result = {}
     tables = {
         "600 × 784, Q = 6": (digits(n_per_digit=200).table, 6),

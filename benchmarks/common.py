@@ -23,7 +23,7 @@ NO_MASS = -690.0  # log of the mass of an interval on which a Gaussian puts none
 
 def _moments(model: PluriGP, shown: pd.DataFrame, n_draws: int = 32) -> tuple[np.ndarray, np.ndarray]:
     """Mean and variance of every cell at each draw of x [S N D], raw units, for a model of gaussian columns only."""
-    trained, coder = model._predictor, model.coder_
+    trained, coder = model.predictor_, model.coder_
     q = latent(trained, coder.table(shown))
     means, variances = [], []
     with jax.enable_x64(True):

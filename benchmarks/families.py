@@ -44,7 +44,7 @@ def recovery(kind, seed, n_rows, n_points):
 
 def learned(model, sim):
     """{parameter: differences between learned and true, on the free scale}, one per column (and cut)."""
-    layout, used = model._predictor.layout, model.schema_.used
+    layout, used = model.predictor_.layout, model.schema_.used
     out = {}
     for block, theta in zip(layout.blocks, model.model_.thetas, strict=True):
         for c, d in enumerate(layout.order[block.columns[0] : block.columns[1]]):
@@ -101,7 +101,7 @@ def steady(seed):
     for name in wild:  # one value in fifty is wild
         table.loc[rng.random(len(table)) < 0.02, name] *= 50
     model = PluriGP(2, schema=sim.schema, max_epochs=25, n_inducing=20, random_state=seed, calibrate=False).fit(table)
-    q = model._predictor.q
+    q = model.predictor_.q
     eigenvalues = np.linalg.eigvalsh(np.asarray(unpack_doubled(q.S, q.m.shape[1])))
     finite = bool(np.isfinite(model.history_.to_numpy()).all() and np.isfinite(model.transform(table)).all())
     return {"finite": finite, "smallest": float(eigenvalues.min())}

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from plurigp_paper.lines import line_chart
+from plurigp_paper.charts import line_chart
 
 FIGURES = Path(__file__).parent.parent / "docs" / "figures"
 NOMINAL = ("50%", "80%", "90%")
@@ -20,11 +20,12 @@ def imputation(result):
     dense = [m for m in methods if any("nats" in draw.get(m, {}) for draws in cases.values() for draw in draws)]
     lines = [
         (
-            "Error on hidden cells, mean over columns and over the draws that a method was run on (plurigp on all "
-            "that are counted, others at least on the first; the script says how); one setting for all tables.\n"
+            "Error on hidden cells, mean over columns and over draws of the hidden cells. plurigp was run on all "
+            "draws that are counted, the others at least on the first. Settings are the same for all tables; "
+            "`imputation.py --help` defines the error.\n"
         ),
         *_means(cases, methods, "error", 4),
-        "\nNats per hidden cell, of the methods that have a density and of each column's marginal.\n",
+        "\nNats per hidden cell, of the methods that give a density and of the columns' marginals.\n",
         *_means(cases, dense, "nats", 3, "marginal_nats"),
     ]
     cells = ((*case, _pooled([draw["plurigp"]["coverage"] for draw in draws])) for case, draws in cases.items())
@@ -87,7 +88,7 @@ def calibration(result):
 def _coverage(cells):
     lines = [
         (
-            "What nominal intervals cover, in brackets before calibration, and the calibration error of level "
+            "Coverage of nominal intervals (before PIT calibration in brackets), and the calibration error of level "
             "probabilities.\n"
         ),
         "| table | hidden | kind | cells | 50 % | 80 % | 90 % | calibration error |",
@@ -113,8 +114,8 @@ def pooling(result):
     targets, n = result["targets"], len(result["runs"])
     lines = [
         (
-            f"How often 95 % intervals cover the truth over {n} tables of {result['rows']} rows, a quarter of cells "
-            f"hidden, {result['imputations']} imputations pooled by Rubin's rules; binomial standard error "
+            f"Coverage of 95 % intervals over {n} tables of {result['rows']} rows with a quarter of the cells hidden, "
+            f"{result['imputations']} imputations pooled by Rubin's rules; binomial standard error "
             f"{np.sqrt(0.95 * 0.05 / n):.1%}.\n"
         ),
         f"| | {' | '.join(targets)} |",
@@ -127,7 +128,7 @@ def encoders(result):
     tables = [name for name in result if name != "versions"]
     ways = list(result[tables[0]]["nats"])
     lines = [
-        "Nats per hidden cell, mean over seeds, and in brackets how far from the first, seed by seed.\n",
+        "Nats per hidden cell, mean over seeds; in brackets the difference from the first column, seed by seed.\n",
         f"| table | rows × columns | {' | '.join(ways)} |",
         f"|---|--:|{'---|' * len(ways)}",
     ]

@@ -61,10 +61,10 @@ def settled(stamps: list[float]) -> float:
 def fit_file(path: str, n_epochs: int) -> dict:
     """Seconds of an epoch and peak memory of a fit from the file; run in a process of its own."""
     from plurigp import PluriGP
-    from plurigp.estimator.progress import ProgressLine
+    from plurigp.estimator.progress import FitProgress
 
     stamps = []
-    ProgressLine.__call__ = lambda self, epoch, record: stamps.append(time.perf_counter())
+    FitProgress.__call__ = lambda self, epoch, record: stamps.append(time.perf_counter())
     schema = {f"{kind}{c}": kind for kind, n in MIXED.items() for c in range(n)}
     start = time.perf_counter()
     PluriGP(5, schema=schema, max_epochs=n_epochs, random_state=0, calibrate=False, verbose=True).fit(path)
@@ -89,7 +89,7 @@ def over_rows(sizes: list[int], n_epochs: int) -> list[dict]:
 
 def over_columns(sizes: list[int], n_epochs: int = 30) -> list[dict]:
     from plurigp import PluriGP
-    from plurigp.estimator.progress import ProgressLine
+    from plurigp.estimator.progress import FitProgress
 
     out = []
     rng = np.random.default_rng(0)
@@ -98,7 +98,7 @@ def over_columns(sizes: list[int], n_epochs: int = 30) -> list[dict]:
         y = np.where(np.arange(n) % 2, rng.random(f.shape) < 1 / (1 + np.exp(-f)), f + rng.normal(size=f.shape))
         frame = pd.DataFrame(y, columns=[f"c{d}" for d in range(n)]).mask(rng.random(f.shape) < 0.1)
         stamps = []
-        ProgressLine.__call__ = lambda self, epoch, record, stamps=stamps: stamps.append(time.perf_counter())
+        FitProgress.__call__ = lambda self, epoch, record, stamps=stamps: stamps.append(time.perf_counter())
         schema = {f"c{d}": "bernoulli" if d % 2 else "gaussian" for d in range(n)}
         PluriGP(5, schema=schema, max_epochs=n_epochs, random_state=0, calibrate=False).fit(frame)
         epoch = settled(stamps)

@@ -33,7 +33,7 @@ def ours(case: Hidden) -> dict:
     filled = case.as_numbers(model.impute(case.shown))
     seconds = time.perf_counter() - start
     shown, complete = model.coder_.table(case.shown), model.coder_.table(case.frame)
-    scores = cell_scores(model, Marginals.fit(shown), shown, complete)
+    scores = cell_scores(model.predictor_, model.coder_, Marginals.fit(shown), shown, complete)
     return {
         "errors": case.errors(filled),
         "seconds": seconds,

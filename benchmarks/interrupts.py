@@ -31,7 +31,7 @@ PATIENCE = 30.0
 
 def commands(folder: Path) -> dict[str, list[str]]:
     """Each from the same small table."""
-    table, plurigp = str(folder / "table.csv"), [sys.executable, "-m", "plurigp"]
+    table, plurigp = str(folder / "table.csv"), [sys.executable, "-m", "plurigp.cli"]
     return {
         "fit": [*plurigp, "fit", table, "--out", str(folder / "model"), "--force"],
         "script": [sys.executable, "-c", SCRIPT, table],

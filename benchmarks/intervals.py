@@ -5,7 +5,7 @@ import pandas as pd
 
 from plurigp import PluriGP
 from plurigp.answers.draws import draw_given
-from plurigp.answers.pit import mapped, ranks
+from plurigp.answers.pit import KNOTS, pit_values
 from plurigp.likelihoods.layout import first_slots
 
 NOMINAL = (0.5, 0.8, 0.9)
@@ -27,7 +27,7 @@ def coverage(model: PluriGP, shown: pd.DataFrame, truth: pd.DataFrame, seed: int
     rng = np.random.default_rng(seed)
     ranked: dict[str, list[np.ndarray]] = {}
     likeliest: dict[str, list[np.ndarray]] = {}
-    for chunk in draw_given(model._predictor, hidden, N_DRAWS, seed):
+    for chunk in draw_given(model.predictor_, hidden, N_DRAWS, seed):
         everything, here = np.stack(list(chunk.draws)), chunk.rows
         for d, column in enumerate(coder.schema.used):
             rows = np.flatnonzero(complete.seen[here, d] & ~hidden.seen[here, d])
@@ -37,8 +37,8 @@ def coverage(model: PluriGP, shown: pd.DataFrame, truth: pd.DataFrame, seed: int
                 found = np.stack([shares.max(0), shares.argmax(0) == y])
                 likeliest.setdefault(column.kind, []).append(found)
             else:
-                u = ranks(draws, y, y, rng)
-                ranked.setdefault(column.kind, []).append(np.stack([u, mapped(model.rank_maps_[d], u)]))
+                u = pit_values((draws < y).sum(0), (draws == y).sum(0), len(draws), rng)
+                ranked.setdefault(column.kind, []).append(np.stack([u, np.interp(u, KNOTS, model.pit_maps_[d])]))
     out: dict[str, dict[str, float]] = {}
     for kind, parts in ranked.items():
         raw, calibrated = np.abs(np.concatenate(parts, 1) - 0.5)

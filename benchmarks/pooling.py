@@ -16,7 +16,7 @@ from common import save, saved
 from scipy import stats
 
 from plurigp import PluriGP
-from plurigp.datasets.gaps import hide
+from plurigp.datasets.gaps import draw_gaps
 
 NUMBERS = [f"lab{d}" for d in range(1, 7)]
 LOADINGS = np.random.default_rng(7).normal(size=(2, 8))
@@ -58,7 +58,7 @@ def pool(values: np.ndarray, variances: np.ndarray, n_rows: int) -> tuple[np.nda
 def one(seed: int, n_rows: int, n_imputations: int, truth: np.ndarray) -> dict:
     rng = np.random.default_rng([seed, 11])
     frame = population(rng, n_rows)
-    shown = frame.mask(hide(rng, frame, 0.25, "observed"))
+    shown = frame.mask(draw_gaps(rng, frame, 0.25, "observed"))
     model = PluriGP(2, kernel="linear+rbf", random_state=seed, calibrate=False).fit(shown)
     tables = [estimates(filled) for filled in model.impute_draws(shown, n_imputations, random_state=seed)]
     value, half = pool(*(np.stack(part) for part in zip(*tables, strict=True)), n_rows)

@@ -61,7 +61,7 @@ def oracle(sim, frame, truth, edge=4.0, n_points=90):
         def add(so_far, at):  # one sweep: sums are rescaled when a row finds a likelier point
             top, total, cells = so_far
             f_at, prior_at = at
-            log_probs = cell_log_probs(layout, tuple(thetas), values.T, f_at).T
+            log_probs = cell_log_probs(layout, tuple(thetas), values, f_at)
             score = jnp.where(seen, log_probs, 0).sum(1) + prior_at
             higher = jnp.maximum(top, score)
             kept, weight = jnp.exp(top - higher), jnp.exp(score - higher)

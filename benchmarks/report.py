@@ -3,6 +3,7 @@
 python benchmarks/report.py
 """
 
+import argparse
 import json
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from gap_sections import calibration, encoders, imputation, latency, pooling
 from study_sections import killed, planted, size, split, support
 from trust_sections import calibration_cost, covariance_weight, interrupts, steady
 
-from plurigp_paper.lines import line_chart
+from plurigp_paper.charts import line_chart
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "results.md"
@@ -19,16 +20,17 @@ FIGURES = PAGE.parent / "figures"
 
 
 RECOVERY = (
-    "Tables drawn from the model ({rows} rows, Q=2, all families, 20 % gaps). Log score of hidden cells in nats; "
-    "*closed* is the share of the distance from the marginals to the oracle that knows the true functions; R² is that "
-    "of the true positions on a linear map of the encoded ones.\n"
+    "Tables drawn from the model ({rows} rows, Q=2, all families, 20 % gaps). Log score of hidden cells in nats. "
+    "*Closed* is the proportion of the difference between the marginals and an oracle, which knows the true functions, "
+    "that the model attains. R² is from a linear regression of the true positions on the inferred ones.\n"
 )
 LIKELIHOODS = (
-    "Composite likelihoods against Gaussian-for-everything, nats per hidden cell, like with like. Where the noise of "
-    "a Gaussian shrinks to its floor it can put no mass on a value's own interval; such a cell counts as −690 nats, "
-    "and a few of them make the largest mean differences: hence the median and their share.\n"
+    "Composite likelihoods minus a Gaussian for every column, nats per hidden cell. The Gaussian's score of a discrete "
+    "value is the probability of its interval. Where its noise has shrunk to the floor that probability can be zero in "
+    "float64; such a cell counts as −690 nats. A few of them dominate the largest mean differences, so the median and "
+    "their proportion are given too.\n"
 )
-FOOT = "Made by `benchmarks/report.py` from `benchmarks/results/`; rerun the scripts to remake it."
+FOOT = "Written by `benchmarks/report.py` from `benchmarks/results/`. Every section names the script that measures it."
 
 
 def recovery(result):
@@ -47,7 +49,7 @@ def recovery(result):
 def likelihoods(result):
     lines = [
         LIKELIHOODS,
-        "| table | family | mean difference | every split | median of all cells | Gaussian without mass |",
+        "| table | family | mean difference | every split | median of all cells | Gaussian probability zero |",
         "|---|---|---|---|---|---|",
     ]
     for table in (k for k in result if k != "versions"):
@@ -61,8 +63,8 @@ def likelihoods(result):
 
 FAMILIES = (
     "Thirty columns of one family drawn from the model (Q=2, 20 % of the cells hidden), {seeds} seeds. *Closed* as "
-    "above, mean and worst seed. Theta: learned minus true on the free scale (logarithms, logits, cuts), mean and the "
-    "range that holds 90 % of the columns of all seeds.\n"
+    "above, mean and worst seed. Theta: learned minus true on the unconstrained scale (logarithms, logits, cut "
+    "points), mean and central 90 % range over the columns of all seeds.\n"
 )
 
 
@@ -84,21 +86,28 @@ def _family_recovery(runs_of):
     return lines
 
 
+CENSORING = (
+    "\nFour of twelve lab values with 30 % of the cells below a limit: error of the censored cells and of the column "
+    "mean, in sd of the column. *Limit* and *half* replace such cells by the limit or half of it.\n"
+)
+
+
 def _censoring(runs):
     lines = [
-        "\nFour lab values of twelve, 30 % below their limits: errors behind the limit and of the mean, in its sd.\n",
+        CENSORING,
         "| seed | rmse: censored | limit | half | mean: censored | limit | half |",
         "|---|--:|--:|--:|--:|--:|--:|",
     ]
     for seed, r in enumerate(runs):
         cells = [f"{r[way][what]:.3f}" for what in ("rmse", "mean") for way in ("censored", "limit", "half")]
         lines.append(f"| {seed} | {' | '.join(cells)} |")
-    return [*lines, f"\nEvery filled value lies below the limit: {all(r['inside'] for r in runs)}."]
+    return [*lines, f"\nEvery imputed value lies below the limit: {'yes' if all(r['inside'] for r in runs) else 'no'}."]
 
 
 def _steady(runs):
     finite, smallest = sum(r["finite"] for r in runs), min(r["smallest"] for r in runs)
-    return [f"\nNot log-concave: {finite} of {len(runs)} tables stay finite, smallest eigenvalue of S {smallest:.1e}."]
+    found = f"the bound is finite on {finite} of {len(runs)} tables, smallest eigenvalue of S {smallest:.1e}"
+    return [f"\nLikelihoods that are not log-concave: {found}."]
 
 
 def _compiling(r):
@@ -125,7 +134,7 @@ FAMILY_PARTS = {
 
 def start(result):
     lines = [
-        "The informed start against the paper's random one: nats per hidden cell, every seed.\n",
+        "The informed start against the paper's random initialisation: nats per hidden cell, every seed.\n",
         "| table | start | every seed | sd over seeds | smallest spread of a dimension in use |",
         "|---|---|---|---|---|",
     ]
@@ -140,7 +149,7 @@ def start(result):
 
 def speed(result):
     lines = [
-        "Milliseconds per training epoch, all in one run, taking turns; *useful* counts the three big products only.\n",
+        "Milliseconds per training epoch, interleaved in one run. *Useful* counts three large matrix products only.\n",
         "| shape | | ms per epoch | × plurigp | useful GFLOP/s | share of peak |",
         "|---|---|--:|--:|--:|--:|",
     ]
@@ -154,14 +163,14 @@ def speed(result):
 
 TIME_TO_QUALITY = (
     "Seconds of training until hidden cells are predicted as well as by Adam on everything after all its epochs. All "
-    "three ways climb one objective, with `kl_covariance_weight` at its default.\n"
+    "three methods have the same objective, with `kl_covariance_weight` at its default.\n"
 )
 
 
 def time_to_quality(result):
     lines = [
         TIME_TO_QUALITY,
-        "| table | seed | way | reached after | final score | seconds in all |",
+        "| table | seed | method | reached after | final score | seconds in all |",
         "|---|---|---|--:|--:|--:|",
     ]
     pictures = []
@@ -214,7 +223,7 @@ def sweeps(result):
 
 def waiting(result):
     lines = [
-        "The clinical table (1,400 × 46, Q = 10) from CSV by the command line, in a process of its own.\n",
+        "The clinical table (1,400 × 46, Q = 10) fitted from CSV on the command line, in a new process.\n",
         "| compiled programs | first line | the whole fit |",
         "|---|--:|--:|",
     ]
@@ -225,31 +234,32 @@ def waiting(result):
 
 SECTIONS = {
     "recovery": ("Recovery", recovery),
-    "likelihoods": ("Right likelihoods", likelihoods),
+    "likelihoods": ("Composite or Gaussian likelihoods", likelihoods),
     "families": ("Families", families),
-    "start": ("The start", start),
+    "start": ("Initialisation", start),
     "speed": ("Speed", speed),
     "sweeps": ("Sweeps", sweeps),
     "time_to_quality": ("Time to quality", time_to_quality),
-    "growth": ("Growth", growth),
-    "waiting": ("Waiting", waiting),
+    "growth": ("Scaling", growth),
+    "waiting": ("Start-up time", waiting),
     "imputation": ("Imputation", imputation),
     "calibration": ("Calibration", calibration),
     "pooling": ("Multiple imputation", pooling),
     "encoders": ("Encoders", encoders),
-    "latency": ("Placing new rows", latency),
-    "calibration_cost": ("What calibration costs", calibration_cost),
-    "steady": ("Fits that end", steady),
+    "latency": ("Latency of new rows", latency),
+    "calibration_cost": ("Cost of calibration", calibration_cost),
+    "steady": ("Termination of fits", steady),
     "interrupts": ("Interrupts", interrupts),
-    "covariance_weight": ("The weight of the covariance part of kl_u", covariance_weight),
+    "covariance_weight": ("KL covariance weight", covariance_weight),
     "study_planted": ("Planted subtypes", planted),
-    "study_size": ("Subtypes that are not there", size),
-    "study_split": ("Characteristics that are not there", split),
-    "study_killed": ("Studies killed", killed),
+    "study_size": ("False positive rate of robust subtypes", size),
+    "study_split": ("False positive rate of characteristics", split),
+    "study_killed": ("Interrupted studies", killed),
     "study_support": ("SUPPORT", support),
 }
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     page = [
         "# Results",
         "",

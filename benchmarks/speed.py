@@ -24,7 +24,7 @@ from peers import ours
 import plurigp
 from plurigp.data import Coder, Schema, Table
 from plurigp.datasets import load_support, simulate_cohort
-from plurigp.inference.compiling import compiled_work
+from plurigp.inference.compiling import jax_runtime
 from plurigp.likelihoods.layout import make_layout
 from plurigp_paper.digits import digits
 
@@ -91,7 +91,7 @@ def load(shape: Shape, n_rows: int | None, n_columns: int | None) -> Table:
 def contestants(shape: Shape, table: Table, n_quadrature: int) -> tuple[list[Contestant], dict[str, str]]:
     """plurigp first, then the peers; and why a peer is missing."""
     sizes = shape.n_components, min(N_INDUCING, len(table.values)), shape.batch_size
-    found = [Contestant("plurigp", ours.make_epoch(table, *sizes, n_quadrature), compiled_work)]
+    found = [Contestant("plurigp", ours.make_epoch(table, *sizes, n_quadrature), jax_runtime)]
     try:
         from peers import gpytorch_gplvm
     except ImportError as error:

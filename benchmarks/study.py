@@ -30,11 +30,12 @@ from study_sections import right
 
 from plurigp import Study, load, load_study
 from plurigp.datasets import load_support, simulate_cohort
-from plurigp.study.findings.characterise import associations, read_values
+from plurigp.study.findings.characterise import association_frame, read_values
 from plurigp.study.findings.cluster import fixed_mixture
 from plurigp.study.findings.mixture import memberships
 from plurigp.study.fits.store import read_arrays
 
+STUDY = [sys.executable, "-m", "plurigp.cli", "study"]
 SMALL = {"n_binary": 4, "n_real": 5, "n_proportion": 3}
 
 
@@ -109,7 +110,9 @@ def plain_split(folder, table, seed):
     x, sd = model.transform(table.iloc[rows], return_std=True)
     mixture = fixed_mixture(x, 3, "tied", 3, 0.0, seed, sd)
     group = memberships(mixture, *model.transform(unseen, return_std=True))[0]
-    return associations(model.schema_, read_values(unseen, model.schema_), lambda name: group, "split, own cell shown")
+    return association_frame(
+        model.schema_, read_values(unseen, model.schema_), lambda name: group, "split, own cell shown"
+    )
 
 
 def killed(given, done):
@@ -121,7 +124,16 @@ def killed(given, done):
         options += ["--components", given.components[0], "--jobs", given.jobs]
 
         def start(out):
-            command = [sys.executable, "-m", "plurigp", "study", folder / "table.csv", "--out", folder / out, *options]
+            command = [
+                sys.executable,
+                "-m",
+                "plurigp.cli",
+                "study",
+                folder / "table.csv",
+                "--out",
+                folder / out,
+                *options,
+            ]
             return subprocess.Popen([str(part) for part in command], stdout=subprocess.DEVNULL)
 
         started = time.perf_counter()
@@ -149,7 +161,7 @@ def support(given, done):
         table.to_csv(folder.parent / "support.csv", index=False)
         (folder.parent / "support.toml").write_text(patients.schema.to_toml(), encoding="utf-8")
         options = ["--schema", "support.toml", "--time", "follow_up_days", "--event", "died", "--horizon", "180"]
-        command = [sys.executable, "-m", "plurigp", "study", "support.csv", *options, "--out", folder.name]
+        command = [*STUDY, "support.csv", *options, "--out", folder.name]
         subprocess.run([*command, "--jobs", str(given.jobs)], cwd=folder.parent, check=True)
     result = load_study(folder)
 

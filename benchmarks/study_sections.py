@@ -7,15 +7,15 @@ from scipy.stats import binomtest
 PLANTED = (
     "Simulated cohorts with planted subtypes ({rows} patients × 46 columns, separation {separation:g}), a study "
     "of each: {refits} half maps, {references} structureless tables, {epochs} epochs, Q = {components}. *Right* is the "
-    "right number of subtypes in a table called structured; with one planted, that it is called structureless. The "
-    "adjusted Rand index is that of the strata, into which a table called structureless is cut too.\n"
+    "right number of subtypes in a table found to be structured; with one planted, that no structure is found. The "
+    "adjusted Rand index is that of the strata, which every table has.\n"
 )
 SIZE = (
-    "Structureless tables ({rows} patients × 12 columns with gaps), cut by the paper's mixture: how often are robust "
-    "subtypes found that are not there? The first should be 5 %; in brackets 95 % intervals.\n"
+    "Structureless tables ({rows} patients × 12 columns with gaps), clustered by the paper's mixture: the proportion "
+    "in which robust subtypes are found, by either null. The first should be 5 %; in brackets 95 % intervals.\n"
 )
 SPLIT = (
-    "Columns of pure noise in structureless tables ({rows} rows, three clusters asked for): the share of them with "
+    "Columns of pure noise in structureless tables ({rows} rows, three clusters): the proportion of them with "
     "p < 0.05, which should be 5 %; in brackets 95 % intervals, as if a table's six noise columns were independent.\n"
 )
 NULLS = {"by_reference": "the structureless reference", "by_permutation": "the paper's permutations"}
@@ -42,7 +42,7 @@ def planted(result):
     given = result["arguments"] | {"components": result["arguments"]["components"][0]}
     lines = [
         PLANTED.format(**given),
-        "| planted | studies | right | called structured | adjusted Rand | smallest | the paper's rule finds |",
+        "| planted | studies | right | found structured | adjusted Rand | smallest | the paper's rule finds |",
         "|--:|--:|--:|--:|--:|--:|---|",
     ]
     for K, own in runs.groupby("planted"):
@@ -62,19 +62,20 @@ def size(result):
 
 def split(result):
     ways = {
-        "all": "the rows that made the clusters",
-        "split, own cell shown": "the other half, placed by all its cells",
-        "split": 'the other half, placed without the tested column (a study\'s "split")',
+        "all": "the rows that define the clusters",
+        "split, own cell shown": "the other half, assigned by all its cells",
+        "split": 'the other half, assigned without the tested column (a study\'s "split")',
     }
-    lines = [SPLIT.format(**result["arguments"]), "| tested on | tables | share |", "|---|--:|--:|"]
+    lines = [SPLIT.format(**result["arguments"]), "| tested on | tables | p < 0.05 |", "|---|--:|--:|"]
     return [*lines, *_rates(result, ways, 6)]
 
 
 def killed(result):
     runs = pd.DataFrame(result["runs"])
-    same = f"{runs['same'].sum()} of {len(runs)} ended with the bytes of a study left alone"
+    same = f"{runs['same'].sum()} of {len(runs)} ended with the same bytes as an uninterrupted study"
     when = f"{runs['after'].min():.0f} to {runs['after'].max():.0f} s after their start"
-    return [f"Studies killed once, {when}, with {runs['fits'].min()} to {runs['fits'].max()} fits done: {same}."]
+    fits = f"{runs['fits'].min()} to {runs['fits'].max()} fits"
+    return [f"Studies killed once, {when}, with {fits} done, then resumed: {same}."]
 
 
 def support(result):
@@ -92,8 +93,8 @@ def support(result):
     time = ""
     if minutes:
         rest, references = minutes["all else"], minutes["references"]
-        time = f" {rest:.1f} minutes on two cores with the report, and {references:.1f} for the structureless tables."
-    log_rank = "" if one["log_rank_p"] is None else f" Log-rank test between them: p {_p(one['log_rank_p'])}."
+        time = f" Minutes on two cores: {rest:.1f} with the report, and {references:.1f} for the structureless tables."
+    log_rank = "" if one["log_rank_p"] is None else f" Log-rank test between the groups: p {_p(one['log_rank_p'])}."
     found = (
         f"All {one['n_rows']:,} patients, 30 refits, 1,000 permutations: Q = {one['n_components']}, {verdict} "
         f"(p = {one['structure_p']:.2f} from 19 structureless tables; the paper's rule: {one['n_paper_clusters']}). "

@@ -25,10 +25,10 @@ from plurigp.answers.predictor import make_predictor
 from plurigp.data import Coder
 from plurigp.datasets import load_support
 from plurigp.inference.bound import BoundSpec
-from plurigp.inference.compiling import compiled_work
+from plurigp.inference.compiling import jax_runtime
 from plurigp.inference.model import Settings, init_model
 from plurigp.inference.schedule import Plateau, Schedule, rates_of
-from plurigp.inference.training import Data, finalise, posterior, run_epoch, start_state
+from plurigp.inference.training import TrainingTable, finalise, run_epoch, start_state, trained_posterior
 from plurigp.likelihoods.layout import arrange, make_layout, n_shared, rules_of
 from plurigp_paper.digits import digits
 
@@ -47,7 +47,7 @@ class Race:
         self.coder = Coder.fit(shown, schema)
         self.schema, self.layout = self.coder.schema, make_layout(self.coder.schema)
         values, seen = arrange(self.layout, self.coder.table(shown))
-        self.data = Data(values.astype("float32"), seen)
+        self.data = TrainingTable(values.astype("float32"), seen)
         self.rules = rules_of(self.layout, n_quadrature)
         self.settings = Settings(n_components=n_components, n_inducing=50)
         self.batch_size, self.seed = batch_size, seed
@@ -56,7 +56,7 @@ class Race:
 
     def score(self, state) -> float:
         """Nats per hidden cell, from the state as it stands."""
-        q = posterior(finalise(state, Schedule.kl_covariance_weight))
+        q = trained_posterior(finalise(state, Schedule.kl_covariance_weight))
         predictor = make_predictor(*jax.tree.map(np.asarray, (state.model, q)), self.layout, self.rules)
         cells = cell_log_density(predictor, self.shown, self.complete, n_draws=16) - self.coder.log_units
         return float(cells[self.complete.seen & ~self.shown.seen].mean())
@@ -74,7 +74,7 @@ class Race:
             sampling=sampling,
             n_shared=n_shared(self.layout, self.data.seen) if natural and not sampling else 0,
         )
-        with compiled_work():
+        with jax_runtime():
             model = init_model(self.seed, self.settings, self.schema, self.layout, self.data.values, self.data.seen)
             state = start_state(spec, model, schedule.optimizer)
             rates = rates_of(schedule, 0, 1.0, "float32")

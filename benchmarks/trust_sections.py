@@ -6,7 +6,7 @@ from intervals import NOMINAL
 
 def steady(result):
     lines = [
-        "Default fits of 10 epochs, one after the other in one process; a fit of more than 120 s counts as hung.\n",
+        "Default fits of 10 epochs, one after another in one process; a fit of more than 120 s counts as hung.\n",
         "| table | cores | fits | ended | first | median | longest |",
         "|---|---|--:|--:|--:|--:|--:|",
     ]
@@ -17,17 +17,17 @@ def steady(result):
     if "threads" in result:
         r = result["threads"]
         lines.append(
-            f"\nFour threads with ten fits each: {r['fits_same_bytes']} of {r['fits']} ended with the bytes of the "
-            f"same fits alone. Eight threads that ask one model to transform, impute, describe and score: "
-            f"{r['answers_same_bytes']} of {r['answers']} answers with the bytes of the same calls alone."
+            f"\nFour threads with ten fits each: {r['fits_same_bytes']} of {r['fits']} gave the same bytes as the fits "
+            f"run alone. Eight threads that call transform, impute, describe_gaps and score of one model: "
+            f"{r['answers_same_bytes']} of {r['answers']} results with the same bytes as the calls alone."
         )
     return lines
 
 
 def interrupts(result):
     lines = [
-        "SIGINT at random moments: seconds until the process had ended, and what was left running.\n",
-        "| what | programs on disk | interrupted | exit code 130 | longest | left running |",
+        "SIGINT at random moments: seconds until the process had ended, and processes left running.\n",
+        "| what | compiled programs cached | interrupted | exit code 130 | longest | left running |",
         "|---|---|--:|--:|--:|--:|",
     ]
     for what in ("fit", "study", "script"):
@@ -44,7 +44,7 @@ def interrupts(result):
 
 COVARIANCE_WEIGHT = (
     "Nats per hidden cell (20 % hidden at random, mean over seeds) by `kl_covariance_weight`, and *off*: the largest "
-    "deviation of the share of covered cells from 50, 80 and 90 %, in points, over kinds with 500 hidden cells.\n"
+    "deviation of the coverage from 50, 80 and 90 %, in percentage points, over kinds with at least 500 hidden cells.\n"
 )
 
 
@@ -73,7 +73,7 @@ def _worst(seeds, fewest=500):
 
 def calibration_cost(result):
     lines = [
-        "Seconds of a default fit to its plateau, and of the calibration within it; programs compiled before.\n",
+        "Seconds of a default fit to its plateau, and of the PIT calibration within it, without compilation.\n",
         "| table | seed | epochs | fit | calibration | share |",
         "|---|--:|--:|--:|--:|--:|",
     ]

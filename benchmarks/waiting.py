@@ -6,6 +6,7 @@ The table is the simulated cohort (1,400 × 46, Q = 10), written as CSV and fitt
 their own on a terminal of their own: twice with an empty cache of compiled programs, then twice with a full one.
 """
 
+import argparse
 import os
 import pty
 import subprocess
@@ -19,7 +20,7 @@ from common import save
 
 from plurigp.datasets import simulate_cohort
 
-PLURIGP = [sys.executable, "-m", "plurigp"]
+PLURIGP = [sys.executable, "-m", "plurigp.cli"]
 
 
 def run_on_terminal(command: list[str], cache: Path) -> dict[str, float]:
@@ -54,6 +55,7 @@ def help_page() -> float:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     result: dict = {"help": help_page()}
     print(result, flush=True)
     with tempfile.TemporaryDirectory() as folder:

@@ -13,7 +13,7 @@ from scipy import stats
 
 from plurigp.data import Coder
 from plurigp.datasets import simulate
-from plurigp.datasets.families import FAMILIES
+from plurigp.datasets.samplers import SAMPLERS
 from plurigp.inference import training
 from plurigp.inference.bound import Batch, BoundSpec, bound
 from plurigp.inference.encoder import independent, kl_x
@@ -21,7 +21,7 @@ from plurigp.inference.gp import sparse
 from plurigp.inference.gp.linalg import JITTER
 from plurigp.inference.model import Settings, init_model
 from plurigp.inference.schedule import Rates, Schedule
-from plurigp.inference.training import Data, Trained, refresh, run_epoch, start_state, train, train_step
+from plurigp.inference.training import Trained, TrainingTable, refresh, run_epoch, start_state, train, train_step
 from plurigp.likelihoods.base import expected_log_prob, predictive_log_prob, predictive_mean
 from plurigp.likelihoods.families.gaussian import FLOOR
 from plurigp.likelihoods.layout import arrange, make_layout, n_shared, rules_of
@@ -127,7 +127,7 @@ def test_gaussian_columns_with_free_rows_are_a_plain_gplvm(rng):
     root, m = 0.3 * rng.normal(size=(4, 6, 6)), rng.normal(size=(4, 6))
     batch = Batch(jnp.asarray(values), jnp.asarray(seen), jnp.arange(15), jnp.ones(15, bool), jnp.asarray(1.0))
     spec = BoundSpec(layout, rules_of(layout, None))
-    q = jax.jit(sparse.posterior_of_root)(jnp.asarray(m), jnp.asarray(root))
+    q = jax.jit(sparse.posterior_of_log_cholesky)(jnp.asarray(m), jnp.asarray(root))
     ours = jax.jit(lambda: bound(spec, model, q, batch, jax.random.key(0))[0])()
     L = np.tril(root, -1) + np.stack([np.diag(np.exp(np.diag(r))) for r in root])
     theirs = numpy_bound(
@@ -169,8 +169,8 @@ class World:
         model = init_model(0, settings, self.schema, self.layout, self.values, self.seen)
         return jax.tree.map(lambda leaf: leaf.astype(dtype), model)
 
-    def data(self, dtype=jnp.float32) -> Data:
-        return Data(np.asarray(self.values, dtype), self.seen)
+    def data(self, dtype=jnp.float32) -> TrainingTable:
+        return TrainingTable(np.asarray(self.values, dtype), self.seen)
 
     def whole(self, dtype=jnp.float32) -> Batch:
         """All rows in one batch."""
@@ -193,7 +193,7 @@ def world() -> World:
 
 def test_float32_is_float64():
     """The same trained model and draws of x: every part of the bound to 1e-4."""
-    world = World(columns=dict.fromkeys(FAMILIES, 1) | {"gaussian": 3})
+    world = World(columns=dict.fromkeys(SAMPLERS, 1) | {"gaussian": 3})
     rng = np.random.default_rng(0)
     P = world.layout.n_functions
     m, root = rng.normal(size=(P, 8)), 0.3 * rng.normal(size=(P, 8, 8)) - np.eye(8)
@@ -201,7 +201,7 @@ def test_float32_is_float64():
     parts = {}
     for dtype in (jnp.float32, jnp.float64):
         batch, model = world.whole(dtype), world.model(dtype)
-        q = jax.jit(sparse.posterior_of_root)(jnp.asarray(m, dtype), jnp.asarray(root, dtype))
+        q = jax.jit(sparse.posterior_of_log_cholesky)(jnp.asarray(m, dtype), jnp.asarray(root, dtype))
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("plurigp.inference.bound._normals", lambda key, shape, dtype: jnp.asarray(noise, dtype))
             parts[dtype] = jax.jit(lambda m, q, b: bound(world.spec, m, q, b, jax.random.key(0))[0])(model, q, batch)
@@ -223,7 +223,7 @@ def plain_epoch(world: World, state, epoch: list[Batch], seed: int, every: int):
     seen_bounds = []
     for n, batch in enumerate(epoch):
         if n % every == 0:
-            state = state._replace(now=posterior_of(state.q))
+            state = state._replace(posterior=posterior_of(state.q))
         state, step = train_step(world.spec, state, batch, seed, n, rates(0.01, 0.3))
         seen_bounds.append(float(step.bound.total))
     return state, seen_bounds
@@ -268,7 +268,7 @@ def test_a_full_step_on_one_basis_is_a_full_step_each(complete, n_draws):
             state, step = train_step(spec, state, batch, 0, n, rates(0.0, 1.0))
             state = refresh(state, np.ones(()))
             bounds.append(float(step.bound.total))
-        ends.append(sparse.expand_shared_basis(state.now))
+        ends.append(sparse.expand_shared_basis(state.posterior))
     for ours, theirs in zip(*(jax.tree.leaves(end) for end in ends), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-4 * np.abs(theirs).max())
     assert bounds[:2] == pytest.approx(bounds[2:], rel=1e-5)
@@ -281,7 +281,7 @@ def test_training_on_one_basis_reaches_the_same_bound(complete):
     reached = []
     for n in (0, n_shared(complete.layout, complete.seen)):
         run = train(replace(complete.spec, n_shared=n), complete.model(), complete.data(), schedule, 0)
-        assert run.q.common is None
+        assert run.q.shared is None
         reached.append(complete.evaluate(run))
     assert reached[1] == pytest.approx(reached[0], rel=0.02)
 

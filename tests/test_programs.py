@@ -8,7 +8,7 @@ import pytest
 
 from plurigp import PluriGP
 from plurigp.datasets import simulate
-from plurigp.inference.compiling import Compilation, compiled_work
+from plurigp.inference.compiling import compile_in_background, jax_runtime
 from plurigp.inference.gp.linalg import inverse_root
 
 CALL = re.compile(r"custom_call @(lapack_\w+)\(.*?\) *(?:\{.*?\})? *: \((.*?)\) ->")
@@ -45,7 +45,7 @@ def test_a_batched_call_would_be_seen(programs):
     """The test itself can fail."""
 
     def batched():
-        with compiled_work():
+        with jax_runtime():
             jax.jit(jax.lax.linalg.cholesky)(jax.numpy.tile(jax.numpy.eye(4), (3, 1, 1))).block_until_ready()
 
     assert [call for text in programs(batched) for call in lapack_calls(text)] == [("lapack_dpotrf_ffi", 3)]
@@ -88,10 +88,10 @@ def test_no_program_holds_a_batched_lapack_call(programs, settings):
 def test_a_compilation_executes_nothing_and_serves_the_call(monkeypatch):
     """Shapes are enough, and the call that follows finds the program."""
     jitted = jax.jit(lambda Lam: inverse_root(Lam))
-    with compiled_work():
-        done = Compilation((jitted, (jax.ShapeDtypeStruct((3, 4, 4), "float64"),)))
-        done.wait()
-        assert not done.running
+    with jax_runtime():
+        done = compile_in_background((jitted, (jax.ShapeDtypeStruct((3, 4, 4), "float64"),)))
+        done.result()
+        assert done.done()
         with monkeypatch.context() as patch:
             patch.setattr(jax._src.compiler, "compile_or_get_cached", _not_again)
             root = jitted(np.tile(4 * np.eye(4), (3, 1, 1)))
@@ -103,6 +103,6 @@ def _not_again(*_, **__):
 
 
 def test_an_error_of_a_compilation_is_raised_where_it_is_waited_for():
-    failing = Compilation((jax.jit(lambda x: x @ x), (jax.ShapeDtypeStruct((3, 4), "float64"),)))
+    failing = compile_in_background((jax.jit(lambda x: x @ x), (jax.ShapeDtypeStruct((3, 4), "float64"),)))
     with pytest.raises(TypeError):
-        failing.wait()
+        failing.result()

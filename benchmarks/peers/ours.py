@@ -6,10 +6,10 @@ import numpy as np
 
 from plurigp.data import Table
 from plurigp.inference.bound import BoundSpec
-from plurigp.inference.compiling import compiled_work
+from plurigp.inference.compiling import jax_runtime
 from plurigp.inference.model import Settings, init_model
 from plurigp.inference.schedule import WARMUP_EPOCHS, Schedule, rates_of
-from plurigp.inference.training import Data, run_epoch, start_state
+from plurigp.inference.training import TrainingTable, run_epoch, start_state
 from plurigp.likelihoods.layout import arrange, make_layout, n_shared, rules_of
 
 
@@ -23,8 +23,8 @@ def make_epoch(
     layout, rng, schedule = make_layout(table.schema), np.random.default_rng(0), Schedule()
     values, seen = arrange(layout, table)
     spec = BoundSpec(layout, rules_of(layout, n_quadrature), n_shared=n_shared(layout, seen))
-    data = Data(values.astype("float32"), seen)
-    with compiled_work():
+    data = TrainingTable(values.astype("float32"), seen)
+    with jax_runtime():
         model = init_model(0, Settings(n_components, n_inducing), table.schema, layout, values, seen)
         state = start_state(spec, model, "natural")
     n_steps = 0

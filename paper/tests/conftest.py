@@ -6,7 +6,7 @@ import pytest
 
 from plurigp.data import KINDS, Column, Schema
 from plurigp.likelihoods import registry
-from plurigp_paper.panel import Data
+from plurigp_paper.panel import PanelData
 
 
 @pytest.fixture(autouse=True)
@@ -21,7 +21,7 @@ def only_known_families():
 
 
 @pytest.fixture
-def small(rng: np.random.Generator) -> Data:
+def small(rng: np.random.Generator) -> PanelData:
     """80 rows around one factor: two yes/no columns first, then two real ones."""
     n = 80
     factor = rng.normal(size=n)
@@ -36,4 +36,4 @@ def small(rng: np.random.Generator) -> Data:
     kinds = {"a": "bernoulli", "b": "bernoulli", "c": "gaussian", "d": "gaussian"}
     levels = {"bernoulli": (False, True), "gaussian": ()}
     columns = [Column(name, kind, levels=levels[kind]) for name, kind in kinds.items()]
-    return Data(table, Schema(tuple(columns)))
+    return PanelData(table, Schema(tuple(columns)))

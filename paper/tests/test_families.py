@@ -8,7 +8,7 @@ from plurigp.likelihoods.base import expected_log_prob, predictive_log_prob
 from plurigp.likelihoods.families.gaussian import FLOOR, gaussian
 from plurigp.likelihoods.registry import likelihood_of
 from plurigp.likelihoods.rules import gauss_hermite
-from plurigp_paper.families import Mass, Noise, declare, declare_halved, halved, tied
+from plurigp_paper.families import Mass, NoiseModel, declare, declare_halved, halved, tied
 
 RULE = gauss_hermite(20)
 Y, MEAN, VAR = jnp.array([0.7]), jnp.array([0.2]), jnp.array([0.3])
@@ -17,16 +17,16 @@ Y, MEAN, VAR = jnp.array([0.7]), jnp.array([0.2]), jnp.array([0.3])
 @pytest.mark.parametrize("form", [expected_log_prob, predictive_log_prob])
 def test_with_the_librarys_floor_it_is_the_librarys_gaussian(form):
     theta = {"log_sd": jnp.array(-0.4)}
-    ours = likelihood_of(declare(Noise(FLOOR)))
+    ours = likelihood_of(declare(NoiseModel(FLOOR)))
     np.testing.assert_allclose(form(ours, theta, Y, MEAN, VAR, RULE), form(gaussian, theta, Y, MEAN, VAR, RULE))
 
 
 def test_no_noise_falls_below_the_floor():
-    assert float(Noise(0.2).var({"log_sd": -50.0})) == pytest.approx(0.04)
+    assert float(NoiseModel(0.2).var({"log_sd": -50.0})) == pytest.approx(0.04)
 
 
 def test_a_shared_noise_is_one_for_all_columns():
-    like = likelihood_of(declare(Noise(0.1, shared=True)))
+    like = likelihood_of(declare(NoiseModel(0.1, shared=True)))
     theta = {"log_sd": jnp.array([-1.0, 0.0, 0.4])}
     cells = [jnp.full((3, 1, 2), value) for value in (0.7, 0.2, 0.3)]
     for block, one in ((like.block_expected_log_prob, like.expected_log_prob),
@@ -39,7 +39,7 @@ def test_a_shared_noise_is_one_for_all_columns():
 
 
 def test_mass_of_both_levels_is_one_and_the_normal_cdf():
-    noise = Noise(0.1)
+    noise = NoiseModel(0.1)
     like = Mass(noise).likelihood()
     theta = {"log_sd": jnp.array(-1.0), "cut": jnp.array(0.5)}
     logs = [float(predictive_log_prob(like, theta, jnp.array([y]), MEAN, VAR, RULE)) for y in (0.0, 1.0)]
@@ -49,7 +49,7 @@ def test_mass_of_both_levels_is_one_and_the_normal_cdf():
 
 
 def test_expected_mass_meets_the_integral(rng):
-    like = Mass(Noise(0.1)).likelihood()
+    like = Mass(NoiseModel(0.1)).likelihood()
     theta = {"log_sd": jnp.array(-1.0), "cut": jnp.array(0.5)}
     f = 0.2 + np.sqrt(0.3) * rng.normal(size=400_000)
     sampled = stats.norm.logsf(0.5, f, np.sqrt(0.01 + np.exp(-2.0))).mean()
@@ -63,5 +63,5 @@ def test_without_the_root_half_of_the_variance_is_integrated():
 
 
 def test_declaring_twice_is_declaring_once():
-    assert declare(Noise(0.3, unit=0.25)) == declare(Noise(0.3, unit=0.25))
+    assert declare(NoiseModel(0.3, unit=0.25)) == declare(NoiseModel(0.3, unit=0.25))
     assert likelihood_of(declare_halved("beta")) is likelihood_of(declare_halved("beta"))

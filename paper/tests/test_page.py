@@ -44,7 +44,7 @@ def test_what_does_not_hold_comes_first_with_its_reason(tmp_path, simulated):
     first = text.index("## Where a claim does not hold")
     assert first < text.index("## Composite against Gaussian for all")
     assert "28 of 30" in text[first:]
-    assert "two currencies" in text[first : text.index("## Composite")]
+    assert "densities with probabilities" in text[first : text.index("## Composite")]
     assert "61 of the 392" in text
     assert "1 ended at the limit" in text
     assert set(read_results(tmp_path)) == {"simulated"}
@@ -59,7 +59,7 @@ def test_an_unknown_experiment_is_refused(tmp_path):
         reproduce("figure", tmp_path, False)
 
 
-def test_a_part_is_shown_but_does_not_decide():
-    yes, no = Finding("all", "ahead", True), Finding("some", "behind", False, part=True)
+def test_a_subset_is_shown_but_does_not_decide():
+    yes, no = Finding("all", "higher", True), Finding("some", "lower", False, subset=True)
     assert Claim("c", "says", (yes, no)).holds
-    assert not Claim("c", "says", (yes, Finding("all", "behind", False, honest=True))).holds
+    assert not Claim("c", "says", (yes, Finding("all", "lower", False, ours=True))).holds

@@ -2,8 +2,17 @@ import numpy as np
 import pytest
 
 from plurigp.answers.density import cell_log_density
-from plurigp_paper.families import Noise
-from plurigp_paper.panel import APPROACHES, Fit, approach_table, comparisons, fit_and_score, halves, held_out, task_name
+from plurigp_paper.families import NoiseModel
+from plurigp_paper.panel import (
+    APPROACHES,
+    Fit,
+    approach_table,
+    comparisons,
+    fit_and_score,
+    halves,
+    held_out_tables,
+    task_name,
+)
 from plurigp_paper.scores import DRAWS, score
 
 FIT = Fit(2, 3, 20, model={"n_inducing": 8})
@@ -21,22 +30,22 @@ def test_the_same_cells_are_hidden_for_every_approach(small):
     test = halves(80, 0)[1]
     gaps = {}
     for approach in APPROACHES:
-        frame, schema = approach_table(small, approach, Noise(0.01))
+        frame, schema = approach_table(small, approach, NoiseModel(0.01))
         assert set(schema.names) == ({"c", "d"} if approach == 1 else {"a", "b", "c", "d"})
-        gaps[approach] = held_out(small, test, 0, frame)[1].isna()
+        gaps[approach] = held_out_tables(small, test, 0, frame)[1].isna()
     assert gaps[2].to_numpy().any()
     assert gaps[2].equals(gaps[3])
     assert gaps[2][["c", "d"]].equals(gaps[1])
 
 
 def test_hidden_cells_are_scored_as_the_library_does(small):
-    frame, schema = approach_table(small, 2, Noise(0.01))
+    frame, schema = approach_table(small, 2, NoiseModel(0.01))
     train, test = halves(80, 0)
     model = FIT.estimator(schema, 0).fit(frame.iloc[train].reset_index(drop=True))
-    truth, shown = held_out(small, test, 0, frame)
+    truth, shown = held_out_tables(small, test, 0, frame)
     found = score(model, truth, shown, small.groups)
     tables = [model.coder_.table(part) for part in (shown, truth)]
-    cells = cell_log_density(model._ready(), *tables, n_draws=DRAWS) - model.coder_.log_units
+    cells = cell_log_density(model.predictor_, *tables, n_draws=DRAWS) - model.coder_.log_units
     hidden = ~tables[0].seen
     for group, columns in (("levels", [0, 1]), ("real", [2, 3])):
         expected = cells[:, columns][hidden[:, columns]]
@@ -46,7 +55,7 @@ def test_hidden_cells_are_scored_as_the_library_does(small):
 
 @pytest.mark.parametrize("shared", [False, True])
 def test_gaussian_for_all_is_scored_by_mass_too(small, shared):
-    found = fit_and_score(small, FIT, 0, 3, Noise(0.01, shared))["scores"]
+    found = fit_and_score(small, FIT, 0, 3, NoiseModel(0.01, shared))["scores"]
     assert found["mass"]["cells"]["levels"] < 0
     assert found["mass"]["cells"]["levels"] != pytest.approx(found["raw"]["cells"]["levels"], abs=1e-3)
     assert found["mass"]["cells"]["real"] == pytest.approx(found["raw"]["cells"]["real"], abs=1e-3)

@@ -14,9 +14,8 @@ from scipy.special import expit, logsumexp
 from plurigp.answers.density import cell_log_density, effective_sample_size, log_density, reconstruction
 from plurigp.answers.draws import draw_given, draw_rows
 from plurigp.answers.fill import fill_values, values_at
-from plurigp.answers.latent import REFINE_DRAWS, latent
+from plurigp.answers.latent import N_PROPOSALS, REFINE_DRAWS, latent, warn_of_few_draws
 from plurigp.answers.predictor import Predictor, make_predictor, standard_draws
-from plurigp.answers.weights import N_PROPOSALS, warn_of_few_draws
 from plurigp.data import Coder, Table, infer_schema
 from plurigp.inference.encoder import LatentNormal, independent, kl_x
 from plurigp.inference.gp.linalg import packed_eye
@@ -249,7 +248,7 @@ def test_chunk_sizes_do_not_matter(plane, table, monkeypatch):
         return q.mean, q.sd, fill_values(plane, table), log_density(plane, table)
 
     usual = answers()
-    monkeypatch.setattr(predict, "CHUNKS", (3, 7))
+    monkeypatch.setattr("plurigp.answers.predictor.CHUNK_SIZES", (3, 7))
     for one, other in zip(usual, answers(), strict=True):
         np.testing.assert_allclose(one, other, atol=1e-9)
 
@@ -264,8 +263,8 @@ def _row_bounds(predictor: Predictor, table: Table, q: LatentNormal) -> np.ndarr
     def bounds(q: LatentNormal) -> jax.Array:
         def one_draw(z: jax.Array) -> jax.Array:
             f = moments(gp, posterior, project(gp, q.at(z[None, None])[0]))
-            cells = evaluate.expected_log_probs(predictor.layout, thetas, values.T, seen.T, *f, predictor.rules)
-            return jnp.concatenate(cells).sum(0)
+            cells = evaluate.expected_log_probs(predictor.layout, thetas, values, seen, *f, predictor.rules)
+            return jnp.concatenate(cells, 1).sum(1)
 
         return jax.lax.map(one_draw, noise).mean(0) - kl_x(q)
 

@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 
 from plurigp import PluriGP
-from plurigp.answers.calibration import FEWEST, Calibration, _bounds
+from plurigp.answers.calibration import MIN_CELLS, Calibration, _bounds
 from plurigp.answers.fill import levels_of_columns
 from plurigp.answers.heldout import hide_cells
-from plurigp.answers.pit import KNOTS, unchanged
+from plurigp.answers.pit import KNOTS, identity_maps
 from plurigp.core.types import DataError
 from plurigp.data import Coder, infer_schema
 from plurigp.datasets import simulate
@@ -88,9 +88,9 @@ def test_intervals_cover_what_was_hidden(case):
 
 def test_maps_rise_and_those_of_levels_change_nothing(case):
     _, _, model = case
-    assert model.rank_maps_.shape == (len(model.schema_.used), len(KNOTS))
-    assert (np.diff(model.rank_maps_) > 0).all()
-    for column, G in zip(model.schema_.used, model.rank_maps_, strict=True):
+    assert model.pit_maps_.shape == (len(model.schema_.used), len(KNOTS))
+    assert (np.diff(model.pit_maps_) > 0).all()
+    for column, G in zip(model.schema_.used, model.pit_maps_, strict=True):
         assert np.array_equal(G, KNOTS) or not column.levels
 
 
@@ -99,18 +99,18 @@ def test_quantiles_are_those_of_the_draws_at_other_levels(case):
     _, shown, model = case
     rows = shown.iloc[:100]
     name = next(c.name for c in model.schema_.used if c.kind == "gaussian")
-    kept, d = model.rank_maps_, [c.name for c in model.schema_.used].index(name)
-    bent = unchanged(len(kept))
+    kept, d = model.pit_maps_, [c.name for c in model.schema_.used].index(name)
+    bent = identity_maps(len(kept))
     bent[d] = KNOTS**1.3
     try:
-        model.rank_maps_ = bent
+        model.pit_maps_ = bent
         calibrated, drawn = model.describe_gaps(rows, n_draws=40), model.impute_draws(rows, 1, random_state=0)[0]
-        model.rank_maps_ = unchanged(len(kept))
+        model.pit_maps_ = identity_maps(len(kept))
         levels = np.interp([0.05, 0.95], bent[d], KNOTS).tolist()
         plain = model.describe_gaps(rows, levels=levels, n_draws=40)
         pd.testing.assert_frame_equal(model.impute_draws(rows, 1, random_state=0)[0], drawn)
     finally:
-        model.rank_maps_ = kept
+        model.pit_maps_ = kept
     own = calibrated["column"] == name
     assert own.sum() > 20
     pd.testing.assert_frame_equal(plain[["mean", "sd"]], calibrated[["mean", "sd"]])
@@ -119,20 +119,20 @@ def test_quantiles_are_those_of_the_draws_at_other_levels(case):
 
 
 def calibration_of(model, frame):
-    layout = model._predictor.layout
+    layout = model.predictor_.layout
     return Calibration(layout, *arrange(layout, model.coder_.table(frame)), model.coder_.schema, 0)
 
 
 def test_wide_draws_are_put_right(case):
     """A decoder that is told of twice the noise there is covers too much; its maps take that back."""
     _, shown, model = case
-    layout = model._predictor.layout
+    layout = model.predictor_.layout
     block = next(b for b, block in enumerate(layout.blocks) if block.likelihood.kind == "gaussian")
-    thetas = list(model._predictor.model.thetas)
+    thetas = list(model.predictor_.model.thetas)
     thetas[block] = {name: value + np.log(4.0) for name, value in thetas[block].items()}
-    wide = replace(model._predictor, model=replace(model._predictor.model, thetas=tuple(thetas)))
+    wide = replace(model.predictor_, model=replace(model.predictor_.model, thetas=tuple(thetas)))
     maps = calibration_of(model, shown).maps(wide)
-    for column, before, after in zip(model.schema_.used, model.rank_maps_, maps, strict=True):
+    for column, before, after in zip(model.schema_.used, model.pit_maps_, maps, strict=True):
         if column.kind == "gaussian":
             inside = [np.interp(0.75, KNOTS, G) - np.interp(0.25, KNOTS, G) for G in (before, after)]
             assert inside[1] > inside[0] + 0.05
@@ -142,11 +142,11 @@ def test_a_table_of_few_cells_is_not_calibrated(case, monkeypatch):
     """Nothing is computed."""
     _, shown, model = case
     monkeypatch.setattr("plurigp.answers.calibration.draw_given", None)
-    calibration = calibration_of(model, shown.iloc[:FEWEST])
-    calibration.compile_in_background(model._predictor)
+    calibration = calibration_of(model, shown.iloc[:MIN_CELLS])
+    calibration.compile_in_background(model.predictor_)
     assert calibration.compiling is None
-    maps = calibration.maps(model._predictor)
-    np.testing.assert_array_equal(maps, unchanged(len(maps)))
+    maps = calibration.maps(model.predictor_)
+    np.testing.assert_array_equal(maps, identity_maps(len(maps)))
 
 
 def test_a_hidden_cell_leaves_no_trace(rng):
@@ -194,7 +194,7 @@ def test_level_probabilities_sum_to_one_and_agree_with_impute(case):
 def test_one_sweep_answers_all_columns_as_one_by_one(case):
     _, shown, model = case
     places = [d for d, column in enumerate(model.schema_.used) if column.levels]
-    together = levels_of_columns(model._ready(), model.coder_.table(shown), places)
+    together = levels_of_columns(model.predictor_, model.coder_.table(shown), places)
     for d, shares in zip(places, together, strict=True):
         alone = model.level_probabilities(shown, model.schema_.used[d].name)
         np.testing.assert_array_equal(shares[:, : alone.shape[1]], alone)

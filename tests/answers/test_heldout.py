@@ -7,7 +7,7 @@ from scipy import stats
 
 from plurigp import PluriGP, infer_schema
 from plurigp.answers.baseline import Marginals
-from plurigp.answers.heldout import by, cell_scores, density_scores, hide_cells, ratio_se, reconstruction_scores
+from plurigp.answers.heldout import cell_scores, density_scores, hide_cells, ratio_se, reconstruction_scores, scores_by
 from plurigp.data import Coder
 
 
@@ -89,7 +89,7 @@ def test_scores_list_the_hidden_cells_once(frame):
     shown = hide_cells(frame, schema, 0.3, seed=1)
     model = PluriGP(1, schema=schema, n_inducing=8, max_epochs=3, batch_size=40, random_state=0).fit(shown)
     coded = model.coder_.table(shown)
-    scores = cell_scores(model, Marginals.fit(coded), coded, model.coder_.table(frame))
+    scores = cell_scores(model.predictor_, model.coder_, Marginals.fit(coded), coded, model.coder_.table(frame))
     np.testing.assert_allclose(scores["model"], model.score_cells(shown, frame).stack().dropna())
     hidden = shown.isna() & frame.notna()
     assert len(scores) == hidden.to_numpy().sum()
@@ -106,13 +106,16 @@ def test_the_other_scores_have_their_marginals_too(frame):
     model = PluriGP(1, n_inducing=8, max_epochs=60, batch_size=40, random_state=0).fit(frame)
     table = model.coder_.table(frame)
     marginals = Marginals.fit(table)
-    cells, rows = reconstruction_scores(model, marginals, table), density_scores(model, marginals, table)
+    cells, rows = (
+        reconstruction_scores(model.predictor_, model.coder_, marginals, table),
+        density_scores(model.predictor_, model.coder_, marginals, table),
+    )
     assert len(cells) == frame[["lab", "other", "sick"]].notna().to_numpy().sum()
     assert rows["row"].tolist() == list(range(len(frame)))
     np.testing.assert_allclose(cells.groupby("row")["marginal"].sum(), rows["marginal"])
     np.testing.assert_allclose(rows["model"], model.score_samples(frame))
-    assert (by(cells, "kind")["gain"] > 0).all()
-    assert by(cells, "row")["cells"].tolist() == frame[["lab", "other", "sick"]].notna().sum(axis=1).tolist()
+    assert (scores_by(cells, "kind")["gain"] > 0).all()
+    assert scores_by(cells, "row")["cells"].tolist() == frame[["lab", "other", "sick"]].notna().sum(axis=1).tolist()
     assert rows["model"].mean() < cells.groupby("row")["model"].sum().mean()  # which pays nothing for x
 
 
@@ -120,7 +123,7 @@ def test_means_and_errors_by_kind():
     scores = pd.DataFrame(
         {"row": [0, 1, 1], "kind": ["a", "a", "b"], "model": [1.0, 3.0, 0.0], "marginal": [0.0, 1.0, 0.5]}
     )
-    table = by(scores, "kind")
+    table = scores_by(scores, "kind")
     assert table.loc["a"].tolist() == pytest.approx([2, 2.0, 0.5, 1.5, np.std([1, 2], ddof=1) / np.sqrt(2)])
     assert table.loc["b", "gain"] == -0.5
     assert np.isnan(table.loc["b", "se"])  # a single row says nothing of the spread between rows
@@ -132,7 +135,7 @@ def test_cells_of_a_row_do_not_count_as_independent(rng):
     for _ in range(300):
         row = np.repeat(np.arange(40), rng.integers(1, 20, 40))
         gain = rng.normal(1, 2, 40)[row]
-        found = by(pd.DataFrame({"row": row, "kind": "a", "model": gain, "marginal": 0.0}), "kind")
+        found = scores_by(pd.DataFrame({"row": row, "kind": "a", "model": gain, "marginal": 0.0}), "kind")
         means.append(found["gain"].item())
         errors.append(found["se"].item())
     assert np.mean(errors) == pytest.approx(np.std(means), rel=0.1)

@@ -29,7 +29,7 @@ def run():
 def test_help_imports_nothing_heavy():
     done = subprocess.run([sys.executable, "-c", LAZY], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert "The usual way" in done.stdout
+    assert "Typical use" in done.stdout
 
 
 def test_help_names_every_verb(run):
@@ -79,15 +79,9 @@ def test_python_dash_m():
     assert done.stdout.startswith("plurigp ")
 
 
-def test_demo_passes_on_what_was_given(run, monkeypatch, tmp_path):
-    calls = []
-    module = type(sys)("plurigp.cli.demo")
-    module.run_demo = lambda out, **options: calls.append((out, options))
-    monkeypatch.setitem(sys.modules, "plurigp.cli.demo", module)
-    assert run("demo", "--out", tmp_path / "d", "--rows", 500).exit_code == 0
-    assert run("demo", "--out", tmp_path / "d", "--epochs", 3).exit_code == 0
-    assert calls == [(tmp_path / "d", {"rows": 500}), (tmp_path / "d", {"epochs": 3})]
+@pytest.mark.parametrize("verb", ["demo", "study"])
+def test_out_may_not_be_a_file(run, tmp_path, verb):
     (tmp_path / "f").touch()
-    refused = run("demo", "--out", tmp_path / "f")
+    refused = run(verb, *(["t.csv"] if verb == "study" else []), "--out", tmp_path / "f")
     assert refused.exit_code == 1
-    assert "is a file" in refused.stderr
+    assert "is a file; --out must name a folder" in refused.stderr

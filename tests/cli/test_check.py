@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from plurigp.cli.app import app
-from plurigp.cli.text import plain
+from plurigp.cli.text import printable
 from plurigp.estimator.compare import Comparison
 
 
@@ -77,7 +77,7 @@ def test_hostile_names_and_levels(tmp_path, name):
     result = run(path)
     assert result.exit_code == 0, result.stderr
     assert all(line.isprintable() for line in result.stdout.splitlines())
-    assert plain(name)[:30] in result.stdout
+    assert printable(name)[:30] in result.stdout
     assert {c["name"] for c in json.loads(run(path, "--json").stdout)["columns"]} == {name, "level"}
     assert run(path, "--write", tmp_path / "s.toml").exit_code == 0
     again = run(path, "--schema", tmp_path / "s.toml", "--json")
@@ -94,6 +94,6 @@ def test_compare_names_the_better_kind(table, monkeypatch):
     result = run(table, "--compare")
     assert result.exit_code == 0
     assert "poisson −0.100 ± 0.010" in result.stdout
-    assert "1 columns compared; for 1 another kind predicts better" in result.stdout
+    assert "1 columns compared; another kind predicts better for 1" in result.stdout
     answer = json.loads(run(table, "--compare", "--json").stdout)
     assert answer["compared"]["visits"]["recommended"] == "negative_binomial"

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 import plurigp
-from plurigp.cli.demo import OVERRIDES, run_demo
+from plurigp.cli.demo import OVERRIDES, demo
 from plurigp.data import Schema
 from plurigp.datasets import load_support
 
@@ -19,7 +19,7 @@ def test_it_prints_and_writes_what_it_promises(tmp_path, capsys, monkeypatch):
     few = replace(support, table=support.table[FEW], schema=Schema(tuple(support.schema[name] for name in FEW)))
     monkeypatch.setattr("plurigp.datasets.load_support", lambda: few)
     out = tmp_path / "out"
-    run_demo(out, rows=150, epochs=2, refits=2, references=0)
+    demo(out, rows=150, epochs=2, refits=2, references=0)
     said = capsys.readouterr().out
     for words in ("150 of 9,105 seriously ill hospital patients", "binomial", "marginal", "report.html"):
         assert words in said
@@ -36,7 +36,7 @@ def test_it_prints_and_writes_what_it_promises(tmp_path, capsys, monkeypatch):
 
 @pytest.mark.slow
 def test_every_family_beats_its_marginal_and_strata_differ_in_mortality(tmp_path):
-    run_demo(tmp_path / "out")
+    demo(tmp_path / "out")
     result = plurigp.load_study(tmp_path / "out")
     gain = (result.predictions["gain"] * result.predictions["cells"]).groupby(result.predictions["kind"]).sum()
     assert len(gain) == 9

@@ -18,7 +18,7 @@ def failing(error: BaseException) -> int:
     ("error", "code", "line"),
     [
         (DataError("column 'age', row 3: not a number"), 1, "error: column 'age', row 3: not a number"),
-        (CommandError("out.csv: is there already"), 1, "error: out.csv: is there already"),
+        (CommandError("out.csv: already exists"), 1, "error: out.csv: already exists"),
         (FileNotFoundError(2, "No such file or directory", "a.csv"), 1, "error: a.csv: No such file or directory"),
         (OSError(28, "No space left on device"), 1, "error: No space left on device"),
         (ZeroDivisionError("by\nzero"), 70, "internal error: ZeroDivisionError: by\\nzero; rerun with PLURIGP_DEBUG=1"),

@@ -30,13 +30,13 @@ def test_parquet_by_suffix(tmp_path):
 
 def test_parquet_without_pyarrow(tmp_path, monkeypatch):
     monkeypatch.setattr("plurigp.cli.files.find_spec", lambda name: None)
-    with pytest.raises(CommandError, match=r"needs pyarrow; pip install 'plurigp\[parquet\]'"):
+    with pytest.raises(CommandError, match=r"Parquet needs pyarrow; pip install 'plurigp\[parquet\]'"):
         check_table(tmp_path / "table.parquet", force=False)
 
 
 @pytest.mark.parametrize("name", ["table", "table.xlsx", "table.csv.zip", "csv"])
 def test_unknown_format(tmp_path, name):
-    with pytest.raises(CommandError, match="cannot tell the format"):
+    with pytest.raises(CommandError, match="unknown format"):
         check_table(tmp_path / name, force=True)
 
 
@@ -51,7 +51,7 @@ def test_nothing_is_overwritten_unasked(tmp_path):
     path.touch()
     check_table(path, force=False)  # an empty file is no loss
     path.write_text("precious")
-    with pytest.raises(CommandError, match="is there already; name another or say --force"):
+    with pytest.raises(CommandError, match="already exists; pass --force to overwrite it"):
         check_table(path, force=False)
     check_table(path, force=True)
     assert path.read_text() == "precious"

@@ -41,7 +41,7 @@ def table(mixed_frame, tmp_path):
 
 def test_a_fit_that_compiles_ends_at_once(table, tmp_path):
     """Nothing is cached, so that three seconds into it XLA compiles."""
-    process = start([sys.executable, "-m", "plurigp", "fit", table, "--out", str(tmp_path / "model")])
+    process = start([sys.executable, "-m", "plurigp.cli", "fit", table, "--out", str(tmp_path / "model")])
     with pytest.raises(subprocess.TimeoutExpired):
         process.wait(3)
     code, seconds, said = interrupted(process)
@@ -65,7 +65,7 @@ def test_a_script_does_not_crash(table):
 
 def test_an_interrupt_in_a_verb_ends_the_process(monkeypatch):
     ended = []
-    monkeypatch.setattr(errors, "end", lambda: ended.append(True))
+    monkeypatch.setattr(errors, "terminate", lambda: ended.append(True))
     with errors.one_line_errors():
         raise KeyboardInterrupt
     assert ended == [True]
@@ -77,8 +77,8 @@ def test_an_interrupt_that_became_another_error_ends_the_process_too(monkeypatch
     def end():
         raise SystemExit(130)
 
-    monkeypatch.setattr(errors, "end", end)
-    monkeypatch.setattr(errors, "heard", lambda: True)
+    monkeypatch.setattr(errors, "terminate", end)
+    monkeypatch.setattr(errors, "was_interrupted", lambda: True)
     with pytest.raises(SystemExit, match="130"), errors.one_line_errors():
         raise RuntimeError("something that the interrupt became")
     assert capsys.readouterr().err == ""
@@ -96,8 +96,8 @@ def test_workers_are_stopped_and_the_word_is_said_once(monkeypatch, capsys):
     monkeypatch.setattr(interrupt.os, "_exit", codes.append)
     monkeypatch.setattr(interrupt, "GRACE", 0.0)
     monkeypatch.setattr(interrupt, "_ended", interrupt.threading.Lock())
-    interrupt.end()
-    interrupt.end()
+    interrupt.terminate()
+    interrupt.terminate()
     assert worker.killed
     assert codes == [130]
     assert capsys.readouterr().err == "interrupted\n"

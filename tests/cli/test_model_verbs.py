@@ -142,7 +142,7 @@ def test_impute_writes_completed_tables(home, tmp_path, frame):
     assert (tables[0]["albumin"] != tables[1]["albumin"]).any()
     again = run(*args)
     assert again.exit_code == 1
-    assert "c-1.csv: is there already" in again.stderr
+    assert "c-1.csv: already exists" in again.stderr
 
 
 def test_gaps_are_described_one_per_line(home, tmp_path, frame):

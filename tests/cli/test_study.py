@@ -5,7 +5,7 @@ import pytest
 from typer.testing import CliRunner
 
 from plurigp.cli.app import app
-from plurigp.cli.study import risk, show_subtypes, verdict
+from plurigp.cli.study import verdict
 
 run = CliRunner().invoke
 QUICK = """
@@ -46,7 +46,7 @@ def test_a_study_and_going_on(patients):
     first = study(patients, *options)
     assert first.exit_code == 0, first.output
     assert "latent dimensions: 2" in first.stdout
-    assert "agreement" in first.stdout
+    assert "Agreement" in first.stdout
     again = study(patients, *options, "--json")
     assert again.exit_code == 0, again.output
     facts = json.loads(again.stdout)
@@ -108,16 +108,21 @@ def test_a_wrong_setting_is_found_before_the_first_fit(patients, lines, message)
             True,
             "stability",
             3,
-            "3 subtypes, 2 of them robust; their half maps agree better than those of 19 structureless",
+            "3 subtypes, 2 of them robust; clusters are more stable than in 19 structureless tables (p = 0.15)",
         ),
-        (False, "stability", 5, "as well (p = 0.15); the 5 strata describe the continuum and are no subtypes"),
-        (False, "given", 3, "; the 3 strata asked for describe the continuum and are no subtypes"),
-        (False, "given", 1, "a continuum: no structure beyond what 19 structureless tables show as well (p = 0.15)"),
+        (
+            False,
+            "stability",
+            5,
+            "tables (p = 0.15); the 5 strata describe the continuum and are not subtypes",
+        ),
+        (False, "given", 3, "; the 3 requested strata describe the continuum and are not subtypes"),
+        (False, "given", 1, "a continuum: clusters are no more stable than in 19 structureless tables (p = 0.15)"),
         (
             None,
             "stability",
             2,
-            "2 clusters; whether they are robust was not tested, which takes n_references = 99 or more",
+            "2 clusters; robustness not tested: needs n_references = 99 or more, this study has 19",
         ),
     ],
 )
@@ -127,22 +132,7 @@ def test_the_verdict_in_a_line(structured, choice, n, said):
     assert said in verdict(facts, n)
 
 
-def test_without_shuffled_labels_there_is_no_verdict_on_robustness(capsys):
+def test_without_permuted_labels_there_is_no_verdict_on_robustness():
     facts = {"structured": True, "choice": "stability", "n_references": 19, "structure_p": 0.05, "n_robust": None,
              "level": 0.05, "n_permutations": 0}  # fmt: skip
-    assert "3 subtypes, not tested for robustness, which takes n_permutations = 1000; " in verdict(facts, 3)
-    numbers = ("size", "share", "index", "permutation_threshold", "agreement", "reference_threshold")
-    one = pd.DataFrame([{"subtype": 1, **dict.fromkeys(numbers, 1.0), "robust": False}])
-    show_subtypes(one, "subtype", True)
-    assert "not tested" in capsys.readouterr().out
-
-
-def test_a_risk_that_is_not_known_is_said_to_be_so():
-    line = {"risk": 0.25, "low": 0.1, "high": 0.5}
-    assert risk(line) == "25.0% (10.0% to 50.0%)"
-    assert risk(dict.fromkeys(line, float("nan"))) == "not followed so long"
-
-
-def test_out_may_not_be_a_file(patients):
-    (patients / "run").write_text("")
-    assert "is a file" in study(patients).stderr
+    assert "3 subtypes, robustness not tested (needs n_permutations = 1000); " in verdict(facts, 3)

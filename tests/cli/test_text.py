@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from plurigp.cli.text import plain, say, say_json, say_table
+from plurigp.cli.text import printable, say, say_json, say_table
 
 HOSTILE = [
     "\x1b[2Jcleared",
@@ -20,21 +20,21 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_plain_leaves_nothing_that_moves_the_cursor(text):
-    shown = plain(text)
+def test_printable_leaves_nothing_that_moves_the_cursor(text):
+    shown = printable(text)
     assert shown.isprintable()
     assert "\\" in shown
 
 
-def test_plain_keeps_ordinary_words():
-    assert plain("Lähdesmäki – σ² [red] 中文") == "Lähdesmäki – σ² [red] 中文"
+def test_printable_keeps_ordinary_words():
+    assert printable("Lähdesmäki – σ² [red] 中文") == "Lähdesmäki – σ² [red] 中文"
 
 
 @pytest.mark.parametrize("text", [*HOSTILE, "[bold red]x[/]", "[/]", "[link=file:///etc/passwd]x[/link]", ":skull:"])
 def test_table_shows_cells_as_they_are(capsys, text):
     say_table(("column", "gaps"), [(text, 1)], right=("gaps",))
     out = capsys.readouterr().out
-    assert plain(text) in out
+    assert printable(text) in out
     assert "\x1b" not in out
 
 

@@ -20,7 +20,7 @@ from plurigp import PluriGP
 from plurigp.datasets import simulate
 sim = simulate(300, 2, missing=0.1, random_state=0)
 model = PluriGP(2, schema=sim.schema, n_inducing=20, max_epochs=40, random_state=0, calibrate=False).fit(sim.table)
-np.savez(sys.argv[1], x=model.transform(sim.table), m=model._q.m, S=model._q.S)
+np.savez(sys.argv[1], x=model.transform(sim.table), m=model._fitted.q.m, S=model._fitted.q.S)
 """
 
 

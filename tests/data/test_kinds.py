@@ -13,8 +13,8 @@ from plurigp.data import KINDS, Coder, Column, Schema
 from plurigp.data.kinds import EffectMeasure
 from plurigp.estimator.compare import candidates
 from plurigp.likelihoods import registry
-from plurigp.report.words import kind, trait
-from plurigp.study.findings.characterise import CONTRASTS, associations, characteristics, read_values
+from plurigp.report.words import kind_label, trait
+from plurigp.study.findings.characterise import CONTRASTS, association_frame, characteristic_frame, read_values
 
 SOURCE = Path(plurigp.__file__).parent
 BUILT_IN = tuple(KINDS)
@@ -38,7 +38,7 @@ def test_every_fact_is_there(every_kind):
     assert facts.about.strip()
     assert facts.label.strip()
     assert "_" not in facts.label
-    assert kind(every_kind) == facts.label
+    assert kind_label(every_kind) == facts.label
     assert facts.effect_measure in CONTRASTS
     assert set(facts.rivals) | set(facts.safer) <= set(BUILT_IN)
     assert not facts.rivals or every_kind == "from_outside" or every_kind in facts.rivals
@@ -63,10 +63,10 @@ def test_a_kind_from_outside_is_described_as_the_one_it_reads_like(every_kind, r
     settings = {"trials": 3} if "trials" in facts.settings else {}
     schema = Coder.fit(frame, Schema((Column("a", every_kind, **settings), Column("z", "gaussian")))).schema
     values, group = read_values(frame, schema), 1 + np.arange(n) % 2
-    found = characteristics(schema, values, lambda _: group, 2, "all")
+    found = characteristic_frame(schema, values, lambda _: group, 2, "all")
     assert np.isfinite(found.loc[found["column"] == "a", "estimate"]).all()
     assert (found["column"] == "a").sum() >= 2
-    assert np.isfinite(associations(schema, values, lambda _: group, "all")["p"]).all()
+    assert np.isfinite(association_frame(schema, values, lambda _: group, "all")["p"]).all()
     assert trait("a", "yes", every_kind) == ("a" if facts.effect_measure is EffectMeasure.ODDS else "a: yes")
     assert every_kind in candidates(schema["a"], frame)
 

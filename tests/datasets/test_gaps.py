@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from plurigp.core.types import DataError
-from plurigp.datasets.gaps import hide
+from plurigp.datasets.gaps import draw_gaps
 
 N = 8000
 
@@ -33,7 +33,7 @@ def value_gap(hidden, drive):
 @pytest.mark.parametrize("mechanism", ["random", "observed", "self"])
 @pytest.mark.parametrize("missing", [0.05, 0.4, 0.9])
 def test_share(truth, mechanism, missing):
-    hidden = hide(np.random.default_rng(0), truth, missing, mechanism)
+    hidden = draw_gaps(np.random.default_rng(0), truth, missing, mechanism)
     assert hidden.shape == truth.shape
     assert hidden.dtype == bool
     share = hidden.mean(axis=0)
@@ -43,25 +43,25 @@ def test_share(truth, mechanism, missing):
 
 def test_no_gaps(truth):
     for mechanism in ("random", "observed", "self"):
-        assert not hide(np.random.default_rng(0), truth, 0.0, mechanism).any()
+        assert not draw_gaps(np.random.default_rng(0), truth, 0.0, mechanism).any()
 
 
 def test_random_gaps_depend_on_nothing(truth):
-    hidden = hide(np.random.default_rng(1), truth, 0.3)
+    hidden = draw_gaps(np.random.default_rng(1), truth, 0.3)
     for j, name in enumerate(("real", "count", "flag", "level")):
         assert abs(value_gap(hidden[:, j], truth[name])) < 0.1
     assert np.abs(np.corrcoef(hidden.T) - np.eye(5)).max() < 0.05
 
 
 def test_observed_gaps_depend_on_the_first_column_alone(truth):
-    hidden = hide(np.random.default_rng(2), truth, 0.3, "observed")
+    hidden = draw_gaps(np.random.default_rng(2), truth, 0.3, "observed")
     for j, name in enumerate(("count", "flag", "level"), start=1):
         assert value_gap(hidden[:, j], truth["real"]) > 0.5
         assert abs(value_gap(hidden[:, j], truth[name])) < 0.1
 
 
 def test_self_gaps_depend_on_the_hidden_value(truth):
-    hidden = hide(np.random.default_rng(3), truth, 0.3, "self")
+    hidden = draw_gaps(np.random.default_rng(3), truth, 0.3, "self")
     for j, name in enumerate(("real", "count", "flag", "level")):
         assert value_gap(hidden[:, j], truth[name]) > 0.5
 
@@ -69,4 +69,4 @@ def test_self_gaps_depend_on_the_hidden_value(truth):
 @pytest.mark.parametrize(("missing", "mechanism"), [(1.0, "random"), (-0.1, "random"), (0.2, "sometimes")])
 def test_bad_requests(truth, missing, mechanism):
     with pytest.raises(DataError, match=r"missing is|mechanism 'sometimes' is not known"):
-        hide(np.random.default_rng(0), truth, missing, mechanism)
+        draw_gaps(np.random.default_rng(0), truth, missing, mechanism)

@@ -6,7 +6,7 @@ import pytest
 
 from plurigp.data import Column, infer_schema
 from plurigp.datasets import simulate
-from plurigp.estimator.compare import Comparison, _advice, candidates, compare_kinds
+from plurigp.estimator.compare import Comparison, _compared, candidates, compare_kinds
 
 
 @pytest.mark.parametrize(
@@ -29,8 +29,8 @@ def test_a_wider_family_must_win_clearly(rng):
     near = pd.DataFrame({"a: poisson": same, "a: negative_binomial": same + 0.001 + 0.1 * rng.normal(size=400)})
     far = near.assign(**{"a: negative_binomial": same + 0.1 + 0.1 * rng.normal(size=400)})
     kinds = ["poisson", "negative_binomial"]
-    assert _advice(Column("a", "poisson"), kinds, near).recommended == "poisson"
-    found = _advice(Column("a", "poisson"), kinds, far)
+    assert _compared(Column("a", "poisson"), kinds, near).recommended == "poisson"
+    found = _compared(Column("a", "poisson"), kinds, far)
     assert found.recommended == "negative_binomial"
     assert found.gains["poisson"] == pytest.approx(0.1, abs=0.02)
     assert found.gains["negative_binomial"] == 0
@@ -42,7 +42,7 @@ def test_a_few_wild_cells_do_not_drown_a_gain(rng):
     gain[:4] += 60
     assert gain.mean() < 2.5 * gain.std() / np.sqrt(500)
     scores = pd.DataFrame({"a: gaussian": same, "a: student_t": same + gain})
-    assert _advice(Column("a", "gaussian"), ["gaussian", "student_t"], scores).recommended == "student_t"
+    assert _compared(Column("a", "gaussian"), ["gaussian", "student_t"], scores).recommended == "student_t"
 
 
 @pytest.mark.slow

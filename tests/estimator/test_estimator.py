@@ -96,7 +96,7 @@ def test_refined_places_are_asked_for_and_given_back(fitted, frame):
 
 def as_bytes(model: PluriGP) -> bytes:
     """All that was learned."""
-    leaves = [np.asarray(leaf) for leaf in jax.tree.leaves((model.model_, model._q))]
+    leaves = [np.asarray(leaf) for leaf in jax.tree.leaves((model.model_, model._fitted.q))]
     return b"".join(leaf.tobytes() for leaf in leaves) + np.float64(model.elbo_).tobytes()
 
 
@@ -458,7 +458,7 @@ def test_options(small, options):
     assert np.isfinite(model.history_.to_numpy()).all()
     assert np.isfinite(model.elbo_)
     dtype = np.dtype(options.get("dtype", "float32"))
-    assert {leaf.dtype for leaf in jax.tree.leaves((model.model_, model._q))} == {dtype}
+    assert {leaf.dtype for leaf in jax.tree.leaves((model.model_, model._fitted.q))} == {dtype}
     few = small[:12]
     mean, sd = model.transform(few, return_std=True)
     assert mean.dtype == sd.dtype == np.float64

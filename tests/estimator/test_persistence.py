@@ -13,7 +13,7 @@ import pytest
 
 import plurigp
 from plurigp import DataError, PluriGP
-from plurigp.answers.pit import unchanged
+from plurigp.answers.pit import identity_maps
 from plurigp.estimator.persistence import ARRAYS, MANIFEST, _canonical, _digest, write_model
 
 SOURCE = Path(plurigp.__file__).parent
@@ -96,22 +96,22 @@ def test_a_loaded_model_is_the_saved_one(fitted, saved, tmp_path):
         assert (again / name).read_bytes() == (saved / name).read_bytes()
 
 
-def test_maps_of_ranks_are_kept_and_older_models_have_none(fitted, folder):
+def test_pit_maps_are_kept_and_older_models_have_none(fitted, folder):
     """What was saved before there were any answers with the draws' own quantiles."""
-    from plurigp.estimator.persistence import RANK_MAPS, read_model
+    from plurigp.estimator.persistence import PIT_MAPS, read_model
 
     arrays, manifest = read_model(folder)
     manifest = {k: v for k, v in manifest.items() if k not in ("format", "arrays_sha256")}
-    maps = unchanged(2)
+    maps = identity_maps(2)
     maps[0] = maps[0] ** 2
-    write_model(folder, arrays | {RANK_MAPS: maps}, manifest)
-    np.testing.assert_array_equal(plurigp.load(folder).rank_maps_, maps)
+    write_model(folder, arrays | {PIT_MAPS: maps}, manifest)
+    np.testing.assert_array_equal(plurigp.load(folder).pit_maps_, maps)
     params = {k: v for k, v in manifest["params"].items() if k != "calibrate"}
-    write_model(folder, {k: v for k, v in arrays.items() if k != RANK_MAPS}, manifest | {"params": params})
-    np.testing.assert_array_equal(plurigp.load(folder).rank_maps_, unchanged(2))
+    write_model(folder, {k: v for k, v in arrays.items() if k != PIT_MAPS}, manifest | {"params": params})
+    np.testing.assert_array_equal(plurigp.load(folder).pit_maps_, identity_maps(2))
     for broken in (maps[:1], maps[:, ::-1]):
-        write_model(folder, arrays | {RANK_MAPS: broken}, manifest)
-        with pytest.raises(DataError, match="not a map of ranks per column; save the model again"):
+        write_model(folder, arrays | {PIT_MAPS: broken}, manifest)
+        with pytest.raises(DataError, match="not a PIT map per column; save the model again"):
             plurigp.load(folder)
 
 
@@ -220,10 +220,21 @@ def test_an_array_missing_is_named(fitted, folder):
     from plurigp.estimator.persistence import model_arrays, read_model
 
     _, manifest = read_model(folder)
-    arrays = model_arrays(fitted.model_, fitted._q)
+    arrays = model_arrays(fitted.model_, fitted._fitted.q)
     del arrays["gp.Z"]
     write_model(folder, arrays, {k: v for k, v in manifest.items() if k not in ("format", "arrays_sha256")})
     with pytest.raises(DataError, match=r"no array 'gp\.Z'; save the model again"):
+        plurigp.load(folder)
+
+
+def test_an_array_of_another_shape_is_named(fitted, folder):
+    from plurigp.estimator.persistence import model_arrays, read_model
+
+    _, manifest = read_model(folder)
+    arrays = model_arrays(fitted.model_, fitted._fitted.q)
+    arrays["q.m"] = arrays["q.m"][:, 1:]
+    write_model(folder, arrays, {k: v for k, v in manifest.items() if k not in ("format", "arrays_sha256")})
+    with pytest.raises(DataError, match=r"array '[\w.]+' \([\d×]+\) does not fit the others; save the model again"):
         plurigp.load(folder)
 
 

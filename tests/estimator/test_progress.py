@@ -1,12 +1,14 @@
-"""The progress line: all parts on a terminal, not a byte anywhere else."""
+"""Progress of a fit: all parts on a terminal of 80 columns, not a byte anywhere else."""
 
 import io
+import re
 import sys
+import time
 
 import numpy as np
 import pytest
 
-from plurigp.estimator.progress import ProgressLine
+from plurigp.estimator.progress import FitProgress
 from plurigp.inference.bound import Bound
 from plurigp.inference.training import Epoch
 
@@ -16,22 +18,32 @@ class Terminal(io.StringIO):
         return True
 
 
-def run(shown: bool) -> None:
+def run(shown: bool, n_runs: int = 1) -> None:
+    """Ten rows; a bound of −46 in coded units, of −56 in the columns' own."""
     parts = Bound((np.float64(-30.0), np.float64(-10.0)), np.float64(4.0), np.float64(2.0))
-    with ProgressLine(20, 10, shown, "restart 1/2  ") as line:
-        for epoch in range(1, 4):
-            line(epoch, Epoch(parts, np.ones(2), np.float64(1e-6)))
+    record = Epoch(parts, np.ones(2), np.float64(1e-6))
+    progress = FitProgress(shown, n_runs, 600, 10, 10.0)
+    with progress.lines:
+        progress.phase("compiling")
+        progress.lines.refresh()
+        progress(1, record)
+        for epoch in range(117, 121):
+            time.sleep(0.02)
+            progress(epoch, record)
+        progress.lines.refresh()
+        progress.phase("calibrating")
 
 
-def test_shows_the_bound_its_parts_rate_and_time_left(monkeypatch):
+@pytest.mark.parametrize(("n_runs", "label"), [(1, "epoch"), (2, "run 1/2")])
+def test_shows_the_bound_its_parts_rate_and_time_left_within_80_columns(monkeypatch, n_runs, label):
     monkeypatch.setattr(sys, "stderr", Terminal())
-    monkeypatch.setenv("COLUMNS", "200")
-    run(shown=True)
-    text = sys.stderr.getvalue()
-    for part in ("restart 1/2", "epoch 3/20", "bound -4.600 per row", "fit -4.000", "kl_x 0.400", "kl_u 0.200"):
-        assert part in text
-    assert "epochs/s" in text
-    assert "left at most" in text
+    monkeypatch.setenv("COLUMNS", "80")
+    run(shown=True, n_runs=n_runs)
+    lines = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", sys.stderr.getvalue()).replace("\r", "\n").splitlines()
+    assert max(map(len, lines)) <= 80
+    text = "\n".join(lines)
+    assert text.index("compiling") < text.index(f"{label} 120/600") < text.index("calibrating")
+    assert re.search(r"120/600 bound/row -5\.60 \(fit -5\.00, kl_x 0\.40, kl_u 0\.20\) +[\d.]+/s +\d\d:\d\d", text)
 
 
 @pytest.mark.parametrize("force_color", ["", "1"])

@@ -12,12 +12,12 @@ import pytest
 from scipy import special, stats
 
 from plurigp.data import KINDS, Column, Schema
-from plurigp.inference.batches import batches
 from plurigp.inference.bound import Batch, Bound, BoundSpec, Perturbation, _kept, _normals, bound, no_perturbation
 from plurigp.inference.encoder import FreeRows
 from plurigp.inference.gp.kernels import make_kernel
-from plurigp.inference.gp.sparse import Slopes, SparseGP, natural_step, posterior_of, posterior_of_root, prior
+from plurigp.inference.gp.sparse import Slopes, SparseGP, natural_step, posterior_of, posterior_of_log_cholesky, prior
 from plurigp.inference.model import Model
+from plurigp.inference.training import batches
 from plurigp.likelihoods.families.gaussian import FLOOR
 from plurigp.likelihoods.layout import make_layout, rules_of
 
@@ -214,7 +214,7 @@ def improve(model: Model, q: tuple, batch: Batch, key: jax.Array, n_steps: jax.A
     def objective(free, key):
         rows, m, root = free
         model_ = eqx.tree_at(lambda t: t.encoder, model, rows)
-        return -bound(spec, model_, posterior_of_root(m, root), batch, key)[0].total
+        return -bound(spec, model_, posterior_of_log_cholesky(m, root), batch, key)[0].total
 
     def step(i, carry):
         free, state = carry
@@ -230,7 +230,7 @@ def bounds(model: Model, q: tuple, batch: Batch, key: jax.Array) -> jax.Array:
     rows, m, root = q
     model_ = eqx.tree_at(lambda t: t.encoder, model, rows)
     spec = replace(FULL.spec, n_draws=400)
-    one = lambda key: bound(spec, model_, posterior_of_root(m, root), batch, key)[0].total  # noqa: E731
+    one = lambda key: bound(spec, model_, posterior_of_log_cholesky(m, root), batch, key)[0].total  # noqa: E731
     return jax.lax.map(one, jax.random.split(key, N_KEYS))
 
 
@@ -296,7 +296,9 @@ def wide_table(n_rows: int) -> tuple[np.ndarray, np.ndarray]:
 def posterior_away_from_the_prior():
     rng = np.random.default_rng(5)
     P = LIGHT.P
-    return posterior_of_root(jnp.asarray(rng.normal(size=(P, 3))), jnp.asarray(0.3 * rng.normal(size=(P, 3, 3))))
+    return posterior_of_log_cholesky(
+        jnp.asarray(rng.normal(size=(P, 3))), jnp.asarray(0.3 * rng.normal(size=(P, 3, 3)))
+    )
 
 
 @eqx.filter_jit

@@ -14,14 +14,14 @@ from plurigp.inference import compiling
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    monkeypatch.setenv(compiling.VARIABLE, str(tmp_path / "kept"))
-    monkeypatch.setattr(compiling, "WORTH_KEEPING", 0.0)
+    monkeypatch.setenv(compiling.CACHE_VARIABLE, str(tmp_path / "kept"))
+    monkeypatch.setattr(compiling, "MIN_COMPILE_SECONDS", 0.0)
     return tmp_path / "kept"
 
 
 def test_a_program_is_kept_and_the_settings_come_back(folder):
     before = jax.config.jax_compilation_cache_dir, jax.config.jax_persistent_cache_min_compile_time_secs
-    with compiling.compiled_work():
+    with compiling.jax_runtime():
         assert jnp.asarray(1.0).dtype == jnp.float64
         jax.jit(lambda x: jnp.sin(x) * 3.25 + 1)(jnp.arange(7.0)).block_until_ready()
     assert (jax.config.jax_compilation_cache_dir, jax.config.jax_persistent_cache_min_compile_time_secs) == before
@@ -34,22 +34,22 @@ def test_a_program_is_kept_and_the_settings_come_back(folder):
 
 
 def test_an_empty_variable_switches_it_off(monkeypatch):
-    monkeypatch.setenv(compiling.VARIABLE, "")
+    monkeypatch.setenv(compiling.CACHE_VARIABLE, "")
     assert compiling.cache_folder() is None
-    with compiling.compiled_work():
+    with compiling.jax_runtime():
         assert jax.config.jax_compilation_cache_dir is None
 
 
 def test_a_folder_that_cannot_be_made_is_done_without(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("in the way")
-    monkeypatch.setenv(compiling.VARIABLE, str(tmp_path / "file"))
+    monkeypatch.setenv(compiling.CACHE_VARIABLE, str(tmp_path / "file"))
     assert compiling.cache_folder() is None
 
 
 def test_the_users_own_cache_is_left_alone(folder, tmp_path, monkeypatch):
     jax.config.update("jax_compilation_cache_dir", str(tmp_path / "own"))
     try:
-        with compiling.compiled_work():
+        with compiling.jax_runtime():
             assert jax.config.jax_compilation_cache_dir == str(tmp_path / "own")
     finally:
         jax.config.update("jax_compilation_cache_dir", None)
@@ -57,7 +57,7 @@ def test_the_users_own_cache_is_left_alone(folder, tmp_path, monkeypatch):
 
 
 def test_settings_come_back_after_an_error(folder):
-    with pytest.raises(RuntimeError, match="stop"), compiling.compiled_work():
+    with pytest.raises(RuntimeError, match="stop"), compiling.jax_runtime():
         raise RuntimeError("stop")
     assert jax.config.jax_compilation_cache_dir is None
 
@@ -69,7 +69,7 @@ def blas_threads():
 def test_one_thread_holds_until_the_last_one_leaves():
     """Whoever enters first may leave first; then the others still hold, and in the end all is as it was."""
     before = blas_threads()
-    first, second = threads.one_thread(), threads.one_thread()
+    first, second = threads.single_blas_thread(), threads.single_blas_thread()
     first.__enter__()
     second.__enter__()
     first.__exit__(None, None, None)
@@ -79,5 +79,5 @@ def test_one_thread_holds_until_the_last_one_leaves():
 
 
 def test_compiled_work_has_one_blas_thread():
-    with compiling.compiled_work():
+    with compiling.jax_runtime():
         assert set(blas_threads()) == {1}

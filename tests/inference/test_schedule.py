@@ -6,8 +6,8 @@ import pytest
 from plurigp.inference.schedule import (
     COOLDOWN_SHARE,
     DECAY_HALF_LIFE,
+    DEFAULT_PASSES,
     FINAL_RATE_FACTOR,
-    USUAL,
     WARMUP_EPOCHS,
     WINDOW,
     Plateau,
@@ -92,6 +92,6 @@ def test_adam_warms_up_while_natural_steps_are_cautious():
 
 
 def test_a_long_table_is_passed_over_less_often():
-    assert enough_epochs(1_400, 500) == USUAL.most
-    assert enough_epochs(32_561, 500) == USUAL.steps // 66
-    assert enough_epochs(10**6, 500) == USUAL.least
+    assert enough_epochs(1_400, 500) == DEFAULT_PASSES.most
+    assert enough_epochs(32_561, 500) == DEFAULT_PASSES.steps // 66
+    assert enough_epochs(10**6, 500) == DEFAULT_PASSES.least

@@ -11,24 +11,24 @@ import pytest
 from plurigp.data import Coder
 from plurigp.datasets import simulate
 from plurigp.inference import training
-from plurigp.inference.batches import batches
 from plurigp.inference.bound import Batch, Bound, BoundSpec, _normals, bound
 from plurigp.inference.gp.linalg import pack, unpack, unpack_doubled
-from plurigp.inference.gp.sparse import Natural, posterior_of, posterior_of_root, with_full_kl
+from plurigp.inference.gp.sparse import Natural, posterior_of, posterior_of_log_cholesky, with_full_kl
 from plurigp.inference.model import Settings, init_model
 from plurigp.inference.schedule import WINDOW, Rates, Schedule
 from plurigp.inference.training import (
-    Data,
-    Root,
+    LogCholesky,
     State,
     Trained,
+    TrainingTable,
     _key,
+    batches,
     finalise,
-    posterior,
     refresh,
     run_epoch,
     start_state,
     train,
+    trained_posterior,
 )
 from plurigp.likelihoods.layout import arrange, make_layout, n_shared, rules_of
 
@@ -77,9 +77,9 @@ class World:
         schedule = Schedule(**{"max_epochs": 6, "batch_size": BATCH, **schedule})
         return train(self.spec, self.model(values, seen), self.data(values, seen), schedule, seed)
 
-    def data(self, values=None, seen=None) -> Data:
+    def data(self, values=None, seen=None) -> TrainingTable:
         values, seen = self.values if values is None else values, self.seen if seen is None else seen
-        return Data(np.asarray(values, np.float32), seen)
+        return TrainingTable(np.asarray(values, np.float32), seen)
 
     def sharing(self) -> BoundSpec:
         """The spec with the functions of complete gaussian columns on one basis."""
@@ -106,7 +106,7 @@ def rates(learning: float, natural: float) -> Rates:
 bound_of = jax.jit(lambda spec, *args: bound(spec, *args)[0], static_argnums=0)
 
 
-def evaluate(spec: BoundSpec, run: Trained, data: Data, n_draws: int) -> Bound:
+def evaluate(spec: BoundSpec, run: Trained, data: TrainingTable, n_draws: int) -> Bound:
     """The bound of the whole table at the trained parameters, in one piece."""
     n = len(data.values)
     batch = Batch(*data, np.arange(n), np.ones(n, bool), np.asarray(1, np.float32))
@@ -266,11 +266,11 @@ def gaussians() -> World:
 
 def test_without_own_functions_a_state_is_refreshed(gaussians):
     state = start_state(gaussians.spec, gaussians.model(), "natural")
-    assert (state.q.lam.shape, state.common.targets.shape) == ((0, 8), (3, 8))
-    now = refresh(state, np.ones(())).now
-    assert (now.m.shape, now.S.shape, now.common.shrink.shape) == ((3, 8), (0, 36), (3, 8))
-    np.testing.assert_array_equal(now.m, 0)
-    np.testing.assert_allclose(now.trace, 8, rtol=1e-6)
+    assert (state.q.lam.shape, state.shared.targets.shape) == ((0, 8), (3, 8))
+    refreshed = refresh(state, np.ones(())).posterior
+    assert (refreshed.m.shape, refreshed.S.shape, refreshed.shared.shrink.shape) == ((3, 8), (0, 36), (3, 8))
+    np.testing.assert_array_equal(refreshed.m, 0)
+    np.testing.assert_allclose(refreshed.trace, 8, rtol=1e-6)
 
 
 @pytest.mark.slow
@@ -279,7 +279,7 @@ def test_without_own_functions_training_climbs(gaussians):
     path = totals(run)
     assert np.mean(path[-5:]) - np.mean(path[:5]) > 0.2 * abs(np.mean(path[:5]))
     assert run.q.S.shape == (3, 36)  # every function written out
-    assert run.q.common is None
+    assert run.q.shared is None
     assert float(evaluate(gaussians.spec, run, gaussians.data(), 32).total) == pytest.approx(
         float(run.bound.total), rel=0.03
     )
@@ -297,7 +297,7 @@ def test_shared_and_own_functions_train_side_by_side(world):
 
 def test_adam_on_everything_shares_nothing(world):
     state = start_state(world.spec, world.model(), "adam")
-    assert state.common is None
+    assert state.shared is None
     assert refresh(state, np.ones(())) is state
 
 
@@ -346,8 +346,8 @@ def test_the_final_q_is_the_last_one(world, monkeypatch):
     monkeypatch.setattr(training, "run_epoch", recording)
     one, two = (world.train(max_epochs=n) for n in (1, 2))
     assert as_bytes(one.q) != as_bytes(two.q)
-    fresh = posterior(finalise(states[-1], Schedule.kl_covariance_weight))
-    assert as_bytes(two.q) == as_bytes(fresh) != as_bytes(posterior(states[-1]))
+    fresh = trained_posterior(finalise(states[-1], Schedule.kl_covariance_weight))
+    assert as_bytes(two.q) == as_bytes(fresh) != as_bytes(trained_posterior(states[-1]))
     at_once = evaluate(world.spec, one, world.data(), 16)
     assert float(one.bound.kl_u) == pytest.approx(float(at_once.kl_u), rel=1e-4)
 
@@ -406,7 +406,7 @@ def test_adam_and_natural_steps_have_one_objective():
             epoch = gaps.epoch(N, np.random.default_rng(0))
             at = rates(learning, 1.0)._replace(kl_covariance_weight=still)
             state, n, _ = run_epoch(world.spec, state._replace(model=model), epoch, 0, n, at)
-        found[optimizer] = posterior(refresh(state._replace(model=model), still))
+        found[optimizer] = trained_posterior(refresh(state._replace(model=model), still))
     np.testing.assert_allclose(found["adam"].logdet, found["natural"].logdet, atol=0.3)
     np.testing.assert_allclose(found["adam"].m, found["natural"].m, atol=0.1)
 
@@ -414,12 +414,12 @@ def test_adam_and_natural_steps_have_one_objective():
 def test_adams_covariance_is_restored_as_the_natural_one(rng):
     """S⁻¹ = I + τ (Λ − I), by the form that Adam moves and by natural parameters."""
     P, M, weight = 3, 4, 0.4
-    q = Root(rng.normal(size=(P, M)), 0.3 * rng.normal(size=(P, M, M)) - 0.5 * np.eye(M))
-    Lam = np.linalg.inv(np.asarray(unpack_doubled(posterior_of_root(*q).S, M)))
+    q = LogCholesky(rng.normal(size=(P, M)), 0.3 * rng.normal(size=(P, M, M)) - 0.5 * np.eye(M))
+    Lam = np.linalg.inv(np.asarray(unpack_doubled(posterior_of_log_cholesky(*q).S, M)))
     expected = posterior_of(with_full_kl(Natural(q.m, pack(Lam)), weight))
     gp = SimpleNamespace(bias=np.zeros(P))
     state = State(SimpleNamespace(gp=gp), q, None, None, None)
-    ours = posterior(finalise(state, weight))
+    ours = trained_posterior(finalise(state, weight))
     np.testing.assert_allclose(ours.S, expected.S, rtol=1e-8, atol=1e-10)
     np.testing.assert_allclose(ours.logdet, expected.logdet, rtol=1e-8)
     np.testing.assert_array_equal(ours.m, q.m)

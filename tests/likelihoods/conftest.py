@@ -48,7 +48,7 @@ class Family:
     def scipy(self, cells: Cells) -> np.ndarray:
         """The log density of every cell."""
         law = self.law(cells)
-        return law.logpdf(cells.y[:, 0]) if self.like.continuous else law.logpmf(cells.y[:, 0])
+        return law.logpdf(cells.y[:, 0]) if hasattr(law, "logpdf") else law.logpmf(cells.y[:, 0])
 
     def log_prob(self) -> Callable[..., jax.Array]:
         """log p(y|f) of (theta, facts, y, f), over cells side by side."""

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from plurigp.data import Column
-from plurigp.likelihoods.base import first, nearest_whole, one_function, safe_exp, softplus
+from plurigp.likelihoods.base import first, nearest_whole, one_function
+from plurigp.likelihoods.special import safe_exp, softplus
 
 
 def test_softplus_is_log1p_exp_without_overflow():

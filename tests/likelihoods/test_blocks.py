@@ -9,12 +9,10 @@ import pandas as pd
 import pytest
 
 from plurigp.data import KINDS, Column, Schema, Table
-from plurigp.likelihoods.base import expected_log_prob, own_rule, predictive_log_prob, predictive_mean
+from plurigp.likelihoods import evaluate
+from plurigp.likelihoods.base import expected_log_prob, first, own_rule, predictive_log_prob, predictive_mean
 from plurigp.likelihoods.evaluate import (
-    by_block,
-    cell_functions,
     cell_log_probs,
-    cell_values,
     column_starts,
     draws,
     encoder_features,
@@ -109,8 +107,8 @@ class Case:
         self.rules = rules_of(self.layout, {"beta": 6, "bernoulli": 5, "binomial": 5, "poisson": 6})
 
     def arrays(self) -> tuple:
-        """Rows last, as what is compiled takes them."""
-        return self.values.T, self.seen.T, self.f_mean, self.f_var
+        """What the functions of a whole table take."""
+        return self.values, self.seen, self.f_mean, self.f_var
 
     def one_by_one(self):
         """(block number, column of the block, schema column, its functions, its slots), in block order."""
@@ -182,8 +180,8 @@ def test_constant_curvature_is_what_it_says(kind, rng):
     case = Case(Schema((column(kind, 0),)), rng)
 
     def total(f_var):
-        everything = np.ones_like(case.seen.T)
-        cells = expected_log_probs(case.layout, case.thetas, case.values.T, everything, case.f_mean, f_var, case.rules)
+        everything = np.ones_like(case.seen)
+        cells = expected_log_probs(case.layout, case.thetas, case.values, everything, case.f_mean, f_var, case.rules)
         return cells[0].sum()
 
     by_var = np.asarray(jax.jit(jax.grad(total))(case.f_var))
@@ -229,8 +227,8 @@ def test_cells_hold_their_own_values_and_functions(case):
         block = case.layout.blocks[number]
         place = [u.name for u in SCHEMA.used].index(column.name)
         theirs = case.table.values[:, first_slot[place] : first_slot[place + 1]]
-        np.testing.assert_array_equal(cell_values(block, jnp.asarray(case.values.T))[c].T, theirs)
-        f = cell_functions(block, by_block(case.layout, jnp.asarray(case.f_mean))[number])[c]
+        np.testing.assert_array_equal(evaluate._cell_values(block, jnp.asarray(case.values).T)[c].T, theirs)
+        f = list(evaluate._functions(case.layout, jnp.asarray(case.f_mean)))[number][c]
         n = block.n_functions[c]
         np.testing.assert_array_equal(f[:n], case.f_mean[functions])
         np.testing.assert_array_equal(f[n:], 0)
@@ -248,7 +246,7 @@ def test_expected_log_probs_are_a_double_loop_over_cells(case):
             if case.seen[n, block.columns[0] + c]:
                 expected = one(case.values[n, slots], case.f_mean[functions, n], case.f_var[functions, n])
             within = 1e-6 if column.kind == "categorical" else 1e-10  # narrow cells of a block take the coarse grid
-            assert float(blocks[number][c, n]) == pytest.approx(float(expected), rel=within, abs=1e-12), column.name
+            assert float(blocks[number][n, c]) == pytest.approx(float(expected), rel=within, abs=1e-12), column.name
 
 
 @pytest.mark.slow
@@ -269,33 +267,33 @@ def test_predictions_are_those_of_every_cell_alone(small):
 
         def alone(what, like=like, theta=theta, rule=rule, slots=slots, functions=functions):
             over_rows = jax.jit(jax.vmap(lambda y, a, b: what(like, theta, y, a, b, rule)))
-            return np.asarray(over_rows(values[slots].T, f_mean[functions].T, f_var[functions].T))
+            return np.asarray(over_rows(values[:, slots], f_mean[functions].T, f_var[functions].T))
 
         within = 1e-5 if column.kind == "categorical" else 1e-10  # a block of categories is predicted in float32
-        expected = np.where(seen[d], alone(predictive_log_prob), 0)
-        np.testing.assert_allclose(density[d], expected, rtol=within, atol=within, err_msg=column.name)
+        expected = np.where(seen[:, d], alone(predictive_log_prob), 0)
+        np.testing.assert_allclose(density[:, d], expected, rtol=within, atol=within, err_msg=column.name)
         mean = alone(predictive_mean)
-        np.testing.assert_allclose(means[number][c, : mean.shape[1]].T, mean, rtol=within, atol=within)
+        np.testing.assert_allclose(means[number][:, c, : mean.shape[1]], mean, rtol=within, atol=within)
         if column.kind == "categorical":
-            np.testing.assert_array_equal(filled[d], mean.argmax(1))
+            np.testing.assert_array_equal(filled[:, d], mean.argmax(1))
         elif column.kind == "ordinal":  # the median level
-            np.testing.assert_array_equal(filled[d], (np.cumsum(mean, 1) >= 0.5).argmax(1))
-        elif like.continuous:
-            np.testing.assert_allclose(filled[d], mean[:, 0])
+            np.testing.assert_array_equal(filled[:, d], (np.cumsum(mean, 1) >= 0.5).argmax(1))
+        elif like.point is first:
+            np.testing.assert_allclose(filled[:, d], mean[:, 0])
         else:
-            np.testing.assert_array_equal(filled[d], np.round(mean[:, 0]))
+            np.testing.assert_array_equal(filled[:, d], np.round(mean[:, 0]))
 
 
 def test_cell_log_probs_are_every_familys_own(small):
     case, f = small, small.f_mean[:, 0]
-    ours = np.asarray(jax.jit(lambda y, f: cell_log_probs(case.layout, case.thetas, y, f))(case.values.T, f))
+    ours = np.asarray(jax.jit(lambda y, f: cell_log_probs(case.layout, case.thetas, y, f))(case.values, f))
     for number, c, column, functions, slots in case.one_by_one():
         block = case.layout.blocks[number]
         theta = {k: jnp.asarray(v[c]) for k, v in case.thetas[number].items()}
         theta["n_levels"] = functions.stop - functions.start
         one = lambda y, t=theta, b=block, fs=functions: b.likelihood.log_prob(t, y, jnp.asarray(f[fs]))  # noqa: E731
         np.testing.assert_allclose(
-            ours[block.columns[0] + c],
+            ours[:, block.columns[0] + c],
             jax.jit(jax.vmap(one))(case.values[:, slots]),
             rtol=1e-12,
             atol=1e-12,
@@ -314,8 +312,8 @@ def test_gaps_give_zero_and_zero_slopes(small):
         return sum(b.sum() for b in expected_log_probs(small.layout, thetas, values, seen, f_mean, f_var, small.rules))
 
     slopes_of = jax.jit(jax.value_and_grad(total, argnums=(0, 1, 2)))
-    known = small.seen.T
-    empty = np.tile(stand_ins[:, None], (1, N)), np.zeros_like(known)
+    known = small.seen
+    empty = np.tile(stand_ins, (N, 1)), np.zeros_like(known)
     value, slopes = slopes_of(small.f_mean, small.f_var, small.thetas, *empty)
     assert float(value) == 0
     for leaf in jax.tree.leaves(slopes):
@@ -323,12 +321,12 @@ def test_gaps_give_zero_and_zero_slopes(small):
     value, (by_mean, by_var, _) = slopes_of(small.f_mean, small.f_var, small.thetas, empty[0], known)
     assert np.isfinite(value)
     for number, c, column, functions, _ in small.one_by_one():
-        gaps = ~known[small.layout.blocks[number].columns[0] + c]
+        gaps = ~known[:, small.layout.blocks[number].columns[0] + c]
         np.testing.assert_array_equal(np.asarray(by_mean)[functions, gaps], 0)
         np.testing.assert_array_equal(np.asarray(by_var)[functions, gaps], 0)
         if column.kind not in (*LIMITED, "zero_lognormal"):  # stand-ins and zero amounts say nothing of f
             assert (np.asarray(by_mean)[functions, ~gaps] != 0).all()
-    without_variance = slopes_of(small.f_mean, np.zeros_like(small.f_var), small.thetas, small.values.T, known)
+    without_variance = slopes_of(small.f_mean, np.zeros_like(small.f_var), small.thetas, small.values, known)
     for leaf in jax.tree.leaves(without_variance):
         assert np.isfinite(leaf).all()
 
@@ -353,7 +351,7 @@ def test_784_columns_are_the_same_program_as_8(kind, rng):
         case = Case(Schema(tuple(column(kind, i) for i in range(n_columns))), rng, n=2)
 
         def total(thetas, f_mean, f_var, case=case):
-            cells = expected_log_probs(case.layout, thetas, case.values.T, case.seen.T, f_mean, f_var, case.rules)
+            cells = expected_log_probs(case.layout, thetas, case.values, case.seen, f_mean, f_var, case.rules)
             return sum(b.sum() for b in cells)
 
         traced = jax.make_jaxpr(jax.grad(total, argnums=(0, 1, 2)))(case.thetas, case.f_mean, case.f_var)
@@ -382,21 +380,21 @@ def test_a_number_of_points_counts_for_categories(rng):
     assert rules_of(layout, 10) == rules_of(layout, {"categorical": 10}) == (gauss_hermite(10),)
     assert rules_of(layout, {"beta": 3}) == rules_of(layout, None)  # known, and not in this table
     mean, var = rng.normal(size=(4, N)), rng.uniform(0.5, 6, (4, N))
-    values, seen = rng.integers(0, 4, (1, N)).astype(float), np.ones((1, N), bool)
+    values, seen = rng.integers(0, 4, (N, 1)).astype(float), np.ones((N, 1), bool)
 
     def block_form(n_quadrature):
         rules = rules_of(layout, n_quadrature)
         arrays = (values, seen, mean, var, rules)
         return [
-            np.asarray(expected_log_probs(layout, ({},), *arrays)[0][0]),
-            np.asarray(predictive_log_probs(layout, ({},), *arrays)[0]),
-            np.asarray(predictive_means(layout, ({},), values, mean, var, rules)[0][0, 0]),
+            np.asarray(expected_log_probs(layout, ({},), *arrays)[0][:, 0]),
+            np.asarray(predictive_log_probs(layout, ({},), *arrays)[:, 0]),
+            np.asarray(predictive_means(layout, ({},), values, mean, var, rules)[0][:, 0, 0]),
         ]
 
     def cell_form(rule):
         theta = {"n_levels": jnp.asarray(4)}
         what = (expected_log_prob, predictive_log_prob, predictive_mean)
-        over = lambda one: jax.vmap(lambda y, a, v: one(like, theta, y, a, v, rule), -1, -1)(values, mean, var)  # noqa: E731
+        over = lambda one: jax.vmap(lambda y, a, v: one(like, theta, y, a, v, rule), -1, -1)(values.T, mean, var)  # noqa: E731
         return [np.asarray(over(one)) if one is not predictive_mean else np.asarray(over(one))[0] for one in what]
 
     best = block_form(40)
@@ -414,7 +412,7 @@ def test_a_number_of_points_counts_for_categories(rng):
 def test_slopes_of_categories_by_few_points_are_finite_differences(rng):
     layout = make_layout(Schema((Column("stage", "categorical", levels=tuple("abcd")),)))
     mean, var = rng.normal(size=(4, N)), rng.uniform(0.2, 1, (4, N))
-    values, seen = rng.integers(0, 4, (1, N)).astype(float), np.ones((1, N), bool)
+    values, seen = rng.integers(0, 4, (N, 1)).astype(float), np.ones((N, 1), bool)
     total = lambda a, v: expected_log_probs(layout, ({},), values, seen, a, v, rules_of(layout, 5))[0].sum()  # noqa: E731
     slopes = jax.jit(jax.grad(total, argnums=(0, 1)))(jnp.asarray(mean), jnp.asarray(var))
     for slope, way in zip(slopes, ((1, 0), (0, 1)), strict=True):
@@ -432,7 +430,7 @@ def test_a_kind_that_is_not_known_is_named_with_the_nearest(case):
 def test_sampling_is_unbiased_for_every_family(small):
     """The mean over many keys of the sampled expectation is the quadrature's, cell by cell."""
     n_keys = 1000
-    arrays = (small.values.T, np.ones_like(small.seen.T), small.f_mean, 0.2 * small.f_var)
+    arrays = (small.values, np.ones_like(small.seen), small.f_mean, 0.2 * small.f_var)
     rules = rules_of(small.layout, 3)  # three draws
     keys = jax.random.split(jax.random.key(0), n_keys)
     sampled = jax.jit(
@@ -456,7 +454,7 @@ def test_draws_are_in_support_and_differ_between_cells(small):
             assert ((y >= 0) & (y <= 1)).all()
         elif column.kind == "zero_lognormal":
             assert (y >= 0).all()
-        elif likelihood_of(column.kind).continuous:
+        elif likelihood_of(column.kind).point is first:
             assert len(np.unique(y)) == N
         else:
             top = {"binomial": 7}.get(column.kind, len(column.levels) - 1 if column.levels else np.inf)
@@ -464,20 +462,20 @@ def test_draws_are_in_support_and_differ_between_cells(small):
 
 
 def test_features_and_their_seen_lie_in_the_same_order(case):
-    features = np.asarray(encoder_features(case.layout, jnp.asarray(case.values.T)))
-    seen = np.asarray(seen_features(case.layout, jnp.asarray(case.seen.T)))
+    features = np.asarray(encoder_features(case.layout, jnp.asarray(case.values)))
+    seen = np.asarray(seen_features(case.layout, jnp.asarray(case.seen)))
     assert features.shape == seen.shape
     at = 0
     for number, c, column, _, slots in case.one_by_one():
         block = case.layout.blocks[number]
         width = block.width if column.kind == "categorical" else 1
         own = case.seen[:, block.columns[0] + c]
-        np.testing.assert_array_equal(seen[at : at + width], np.repeat(own[None], width, axis=0))
+        np.testing.assert_array_equal(seen[:, at : at + width], np.repeat(own[:, None], width, axis=1))
         if column.kind == "categorical":
             one_hot = np.eye(width)[case.values[:, slots][:, 0].astype(int)]
-            np.testing.assert_array_equal(features[at : at + width], one_hot.T)
+            np.testing.assert_array_equal(features[:, at : at + width], one_hot)
         at += width
-    assert at == len(features)
+    assert at == features.shape[1]
 
 
 def test_starts_come_from_the_observed_cells_alone(case):
@@ -497,5 +495,5 @@ def test_starts_of_an_empty_column_do_not_look_under_its_gaps(case):
     other = case.values.copy()
     for _, _, column, _, slots in case.one_by_one():
         other[:, slots.start] = 0.9 if column.kind == "beta" else 1.0
-    first, second = (column_starts(SCHEMA, case.layout, v, seen)[0] for v in (case.values, other))
-    np.testing.assert_array_equal(first, second)
+    one, two = (column_starts(SCHEMA, case.layout, v, seen)[0] for v in (case.values, other))
+    np.testing.assert_array_equal(one, two)

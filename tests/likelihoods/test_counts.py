@@ -14,7 +14,7 @@ from plurigp.data import Column
 from plurigp.data.scale import OutOfScaleWarning
 from plurigp.likelihoods import special
 from plurigp.likelihoods.base import expected_log_prob, predictive_mean
-from plurigp.likelihoods.families.poisson import SLIP
+from plurigp.likelihoods.families.counts import SLIP
 from plurigp.likelihoods.registry import LIKELIHOODS
 
 KINDS = ("poisson", "negative_binomial", "zero_inflated_poisson")
@@ -167,14 +167,10 @@ def test_slopes_are_finite_differences_at_the_ceiling_too(kind, rng):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_draws_quantiles_and_deviations_end_at_the_ceiling(kind, rng):
+def test_draws_end_at_the_ceiling(kind, rng):
     like = LIKELIHOODS[kind]
     theta = {name: np.array([value]) for name, value in {**THETA[kind], **TOP}.items()}
     y, far, top = np.zeros((4000, 1, 1)), np.full((4000, 1, 1), 50.0), np.full((4000, 1, 1), 3.0)
-    np.testing.assert_array_equal(like.sd(theta, y, far), like.sd(theta, y, top))
-    np.testing.assert_array_equal(
-        like.quantile(theta, y, far, np.full((4000, 1), 0.9)), like.quantile(theta, y, top, np.full((4000, 1), 0.9))
-    )
     drawn = [like.sample(np.random.default_rng(3), theta, y, f) for f in (far, top)]
     np.testing.assert_array_equal(*drawn)
     assert drawn[0].max() < 40 * np.exp(3)

@@ -69,6 +69,19 @@ def test_the_page_from_end_to_end(family):
     assert out[1] == "laplace"
 
 
+def test_a_file_in_families_and_an_entry_among_kinds_are_found(tmp_path, monkeypatch):
+    """Both, or neither: one without the other is an error that names the kind."""
+    assert list(registry.LIKELIHOODS) == list(KINDS)
+    (tmp_path / "laplace_family.py").write_text(
+        EXAMPLE.replace("register(", "(laplace :=").replace(', reads_like="gaussian"', "")
+    )
+    monkeypatch.setattr(registry.families, "__path__", [*registry.families.__path__, str(tmp_path)])
+    with pytest.raises(RuntimeError, match=r"\['laplace'\] lack one"):
+        registry._discover()
+    monkeypatch.setitem(KINDS, "laplace", KINDS["gaussian"])
+    assert registry._discover()["laplace"].kind == "laplace"
+
+
 def test_names_are_not_taken_over(family):
     module = importlib.import_module("laplace_family")
     importlib.reload(module)  # the same family again is no trouble

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy.special import expit, logsumexp, softmax
 
-from plurigp.likelihoods import rules
-from plurigp.likelihoods.rules import expected_logsumexp, expected_softmax, lse_and_gradient
+from plurigp.likelihoods import softmax as library
+from plurigp.likelihoods.softmax import expected_logsumexp, expected_softmax, lse_and_gradient
 
 N_DRAWS, CHUNK = 2_000_000, 100_000
 WIDTH = 12  # levels of the widest case; the others are padded up to it
@@ -207,15 +207,15 @@ def test_each_cell_takes_its_own_grid(rng, share):
     wide = rng.random(n) < share
     var[:, wide] = rng.uniform(1.5, 6.0, (K, wide.sum()))
     level = np.ones((K, n), bool)
-    together = jax.jit(rules.lse_and_gradient)(mean, var, level)
-    fine = jax.jit(partial(rules._lse_and_gradient, grid=rules.FINE))(mean, var, level)
-    coarse = jax.jit(partial(rules._lse_and_gradient, grid=rules.COARSE))(mean, var, level)
+    together = jax.jit(library.lse_and_gradient)(mean, var, level)
+    fine = jax.jit(partial(library._lse_and_gradient, grid=library.FINE))(mean, var, level)
+    coarse = jax.jit(partial(library._lse_and_gradient, grid=library.COARSE))(mean, var, level)
     for ours, best, quick in zip(together, fine, coarse, strict=True):
         np.testing.assert_allclose(ours[..., wide], best[..., wide], rtol=1e-12, atol=1e-14)
         np.testing.assert_allclose(ours[..., ~wide], quick[..., ~wide], rtol=1e-12, atol=1e-14)
         np.testing.assert_allclose(ours, best, atol=3e-5)
-    probability = jax.jit(rules.expected_softmax)(mean, var, level)
-    best = jax.jit(partial(rules._expected_softmax, grid=rules.FINE))(mean, var, level)
+    probability = jax.jit(library.expected_softmax)(mean, var, level)
+    best = jax.jit(partial(library._expected_softmax, grid=library.FINE))(mean, var, level)
     np.testing.assert_allclose(probability, best, atol=1e-5)
 
 

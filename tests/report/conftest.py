@@ -10,7 +10,7 @@ import pytest
 
 from plurigp.datasets import simulate_cohort
 from plurigp.study import Clusters, Consensus, Map, Nulls, StudyConfig, StudyResult
-from plurigp.study.findings.characterise import associations, characteristics, missingness, read_values
+from plurigp.study.findings.characterise import association_frame, characteristic_frame, missingness_frame, read_values
 from plurigp.study.findings.mixture import Mixture
 from plurigp.study.findings.survival import survival_by_subtype
 from plurigp.study.findings.view import two_dimensions
@@ -30,8 +30,8 @@ def planted_result(n_rows=120, n_subtypes=3, n_binary=4, n_real=5, n_proportion=
     both = [
         pd.concat([make(rows) for rows in ("all", "split")], ignore_index=True)
         for make in (
-            lambda rows: characteristics(cohort.schema, values, lambda _: subtype, n_subtypes, rows),
-            lambda rows: associations(cohort.schema, values, lambda _: subtype, rows),
+            lambda rows: characteristic_frame(cohort.schema, values, lambda _: subtype, n_subtypes, rows),
+            lambda rows: association_frame(cohort.schema, values, lambda _: subtype, rows),
         )
     ]
     days = np.ceil(rng.exponential(300 / np.maximum(subtype, 1)))
@@ -84,7 +84,7 @@ def planted_result(n_rows=120, n_subtypes=3, n_binary=4, n_real=5, n_proportion=
             "reference_threshold": 0.58, "reference_p": 0.05, "robust": np.arange(n_subtypes) < n_subtypes - 1}),
         characteristics=both[0],
         associations=both[1],
-        missingness=missingness(cohort.schema, values, subtype, n_subtypes),
+        missingness=missingness_frame(cohort.schema, values, subtype, n_subtypes),
         predictions=pd.DataFrame({
             "column": names, "kind": kinds, "cells": 40, "model": -1.0, "marginal": -1.2,
             "gain": np.linspace(-0.05, 0.6, len(names)), "se": 0.05}),
@@ -169,6 +169,13 @@ def hostile() -> list[str]:
 def hostile_result(hostile) -> StudyResult:
     """A result with those names everywhere."""
     return renamed(planted_result(200, 3, 20, 25, 5), hostile)
+
+
+@pytest.fixture(scope="session")
+def forged_result(result) -> StudyResult:
+    """A result whose column names look like what the browser returns for a figure."""
+    url = "data:image/svg+xml,%3Cevil data:image/png;base64,AAAA"
+    return renamed(result, [url, "</html>", "picture:evil:svg:<svg>", "../../evil"] * 3)
 
 
 @pytest.fixture(scope="session")

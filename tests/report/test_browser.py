@@ -1,11 +1,15 @@
 """The page in a real Chromium: drawn, usable by mouse and keyboard, silent, and deaf to hostile names."""
 
+from html import unescape
+from pathlib import Path
+
 import pytest
 
-from plurigp.report import report_figures, search, write_report
+from plurigp.core.types import DataError
+from plurigp.report import find_browser, report_figures, write_report
 from plurigp.report.browser import print_pdf, write_pictures
 
-CHROMIUM = search()
+CHROMIUM = find_browser()
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium, Chrome or Edge on this machine")
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
@@ -147,6 +151,25 @@ def test_hostile_names_run_nothing(browser, hostile, hostile_result, tmp_path):
     assert "a<br>b" in ticks
     assert page.locator("svg a, svg b, svg script, figure img:not([src^='data:'])").count() == 0
     hostile_page.check(path)
+
+
+def test_names_that_look_like_pictures_write_no_other_file(forged_result, tmp_path):
+    """Column names that hold data URLs, the end of the document or a path."""
+    made = {figure.name: figure for figure in report_figures(forged_result)}
+    figures = [made["gaps"], made["survival"]]
+    pictures = write_pictures(CHROMIUM, figures, tmp_path / "figures")
+    assert [path.name for path in pictures] == ["gaps.svg", "gaps.png", "survival.svg", "survival.png"]
+    assert sorted(tmp_path.rglob("*.*")) == sorted(pictures)
+    drawn = pictures[0].read_text(encoding="utf-8")
+    assert drawn.startswith("<svg")
+    assert "picture:evil:svg:<svg>" in unescape(drawn)
+    assert pictures[1].read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_browser_that_draws_nothing_is_named(result, tmp_path):
+    with pytest.raises(DataError, match="did not draw the figures"):
+        write_pictures(Path("/bin/echo"), report_figures(result), tmp_path / "figures")
+    assert not (tmp_path / "figures").exists()
 
 
 @pytest.mark.slow

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from plurigp.core.types import DataError
-from plurigp.report import render, report_figures, write_report
-from plurigp.report.page import as_json, plotly_js, source_hash
+from plurigp.report import render_report, report_figures, write_report
+from plurigp.report.page import html_json, plotly_js, source_hash
 
 NAMES = {"gaps", "selection", "map", "sizes", "number", "consensus", "cdf", "shuffled", "structureless",
          "characteristics", "survival", "predictions", "calibration", "training"}  # fmt: skip
@@ -26,7 +26,7 @@ def without_scripts(page):
 
 
 def test_every_figure_and_section_is_there(result):
-    page = render(result)
+    page = render_report(result)
     assert set(data_of(page)) == NAMES
     for section in ("summary", "map", "characteristics", "outcome", "robustness", "data", "quality", "methods"):
         assert f'<section id="{section}"' in page
@@ -40,13 +40,13 @@ def test_a_table_of_paper_size_makes_a_small_file(of_paper_size, tmp_path):
 
 def test_a_continuum_is_described_in_strata(graded):
     """Every figure and table is there, and nothing on the page calls a stratum a subtype."""
-    page = render(graded)
+    page = render_report(graded)
     figures = data_of(page)
     assert set(figures) == NAMES
     body = unescape(re.sub(r"<[^>]*>", " ", re.sub(r"<style.*?</style>", "", without_scripts(page), flags=re.DOTALL)))
     assert "form a continuum, without subtypes; three strata describe it" in body
-    assert "The division into strata is no robust evidence of subtypes" in body
-    assert "division of a continuum" in body
+    assert "The strata are no evidence of subtypes" in body
+    assert "part of a continuum" in body
     assert "tentative" not in body
     assert not re.findall(
         r"(?i)\b(?:the|each|all|per|by|a|some) subtypes? (?!study)|subtype \d", body.split("Methods")[0]
@@ -57,7 +57,7 @@ def test_a_continuum_is_described_in_strata(graded):
 
 
 def test_one_group_has_no_comparisons(lone):
-    page = render(lone)
+    page = render_report(lone)
     assert {"sizes", "consensus", "characteristics", "shuffled"}.isdisjoint(data_of(page))
     assert "120 patients form a continuum, without subtypes." in page
 
@@ -67,7 +67,7 @@ def test_no_outcome_no_references_no_choice(result):
     nulls = replace(result.nulls, reference=np.zeros((0, 4)), reference_mean=np.zeros(0))
     facts = result.facts | {"structured": None, "structure_p": None, "n_references": 0, "time_column": None}
     table = result.clusterings.assign(reference_mean=np.nan, reference_sd=np.nan, gain=np.nan)
-    page = render(
+    page = render_report(
         replace(result, facts=facts, nulls=nulls, clusterings=table, selection=result.selection.head(1), **bare)
     )
     assert {"survival", "calibration", "structureless", "selection"}.isdisjoint(data_of(page))
@@ -81,13 +81,13 @@ def test_a_study_that_found_no_cluster_large_enough(lone):
     clusters = replace(lone.clusters, subtype=np.zeros(n, int), probability=np.zeros((n, 0)))
     facts = lone.facts | {"structured": True, "structure_p": None, "pac": None, "n_subtypes": 0, "n_outliers": n}
     empty = {name: frame.head(0) for name, frame in lone.frames().items() if name != "columns"}
-    page = render(replace(lone, facts=facts, clusters=clusters, **empty))
+    page = render_report(replace(lone, facts=facts, clusters=clusters, **empty))
     assert "treated as one group" in page
     assert set(data_of(page)) == {"gaps", "map"}
 
 
 def test_nothing_is_fetched_and_scripts_are_allowed_by_hash_alone(result):
-    page = render(result)
+    page = render_report(result)
     policy = unescape(re.search(r'Content-Security-Policy" content="([^"]*)"', page).group(1))
     assert policy.startswith("default-src 'none'; script-src 'sha256-")
     assert "unsafe-eval" not in policy
@@ -103,14 +103,14 @@ def test_nothing_is_fetched_and_scripts_are_allowed_by_hash_alone(result):
 
 
 def test_json_cannot_leave_its_element():
-    text = as_json({"a": "</script><!--\u2028\u2029&"})
+    text = html_json({"a": "</script><!--\u2028\u2029&"})
     assert not set("<>&\u2028\u2029") & set(text)
     assert json.loads(text) == {"a": "</script><!--\u2028\u2029&"}
 
 
 @pytest.mark.parametrize("made", ["hostile_result", "hostile_graded"])
 def test_hostile_names_are_text(hostile, made, request):
-    page = render(request.getfixturevalue(made))
+    page = render_report(request.getfixturevalue(made))
     assert len(hostile) == len(set(hostile)) == 50
     body = without_scripts(page)
     assert page.count("<script>") == 2
@@ -126,8 +126,12 @@ def test_hostile_names_are_text(hostile, made, request):
 
 
 def test_no_rows_and_no_cells_unless_asked(result):
-    figure = data_of(render(result))["map"]
-    assert [choice["label"] for choice in figure["choices"]] == ["Subtype", "Certainty of assignment", "Share of gaps"]
+    figure = data_of(render_report(result))["map"]
+    assert [choice["label"] for choice in figure["choices"]] == [
+        "Subtype",
+        "Certainty of assignment",
+        "Share of missing values",
+    ]
     assert not any("row" in text for trace in figure["data"] for text in trace["text"])
     for trace in figure["data"]:
         assert trace["x"] == sorted(trace["x"])  # not the table's order
@@ -136,7 +140,7 @@ def test_no_rows_and_no_cells_unless_asked(result):
 def test_rows_and_cells_where_asked(result):
     frame = pd.DataFrame({name: np.arange(120.0) for name in result.columns["column"]})
     frame["diagnosis_01"] = np.where(frame["lab_01"] > 60, "<b>yes</b>", "no")
-    page = render(result, table=frame)
+    page = render_report(result, table=frame)
     figure = data_of(page)["map"]
     assert "Contains patient data" in page
     labels = [choice["label"] for choice in figure["choices"]]
@@ -146,13 +150,13 @@ def test_rows_and_cells_where_asked(result):
     assert set(levels) == {"&lt;b&gt;yes&lt;/b&gt;", "no"}
     assert re.search(r"row \d+", figure["data"][0]["text"][0])
     with pytest.raises(DataError, match="not the table that was studied"):
-        render(result, table=frame.head(50))
+        render_report(result, table=frame.head(50))
 
 
 def test_a_large_table_is_shown_in_blocks(of_paper_size):
     figures = {figure.name: figure for figure in report_figures(of_paper_size)}
     assert len(figures["consensus"].data[0]["z"]) == 200
-    assert "Large tables are shown as means" in render(of_paper_size)
+    assert "Large tables are shown as means" in render_report(of_paper_size)
 
 
 def test_every_figure_is_a_plot_of_the_result(result):

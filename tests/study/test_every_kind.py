@@ -11,7 +11,7 @@ from scipy import optimize, stats
 from plurigp import Study, load_study
 from plurigp.data import KINDS
 from plurigp.data.observed import read_observed
-from plurigp.report.page import render
+from plurigp.report.page import render_report
 from plurigp.study.findings.null import structureless_table
 
 N = 150
@@ -106,7 +106,7 @@ def test_every_kind_is_in_the_table(result):
 
 
 def test_the_report_has_words_for_all_of_them(result):
-    page = render(load_study(result.folder))
+    page = render_report(load_study(result.folder))
     for kind in KINDS.values():
         assert kind.label in page
         assert f">{kind.name}<" not in page or kind.name in FRAME.columns

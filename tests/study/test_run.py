@@ -36,9 +36,12 @@ def cohort() -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a small study."""
+    """The folder of a small study, which loads none of the models that it has just fitted."""
     out = tmp_path_factory.mktemp("study") / "run"
-    Study(out=out, n_jobs=0, **SETTINGS).fit(cohort())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("plurigp.study.fits.pool.load", None)
+        patch.setattr("plurigp.study.result.load", None)
+        assert Study(out=out, n_jobs=0, **SETTINGS).fit(cohort()).model.n_components == 2
     return out
 
 
@@ -157,7 +160,7 @@ def test_more_subtypes_than_rows_allow():
 
 
 def test_without_structure_strata_describe_the_map_and_nothing_is_on_disk(monkeypatch):
-    monkeypatch.setattr("plurigp.study.findings.cluster.Choice.structured", False)
+    monkeypatch.setattr("plurigp.study.findings.robustness.Choice.structured", False)
     result = Study(n_jobs=0, **(SETTINGS | {"n_subtypes": "stability"})).fit(cohort())
     assert result.folder is None
     facts = result.facts

@@ -14,18 +14,22 @@ from plurigp.datasets import simulate_cohort
 from plurigp.likelihoods.registry import likelihood_of
 from plurigp.study.findings.cluster import fixed_mixture
 from plurigp.study.findings.mixture import memberships
-from plurigp_paper.charts import violin_chart
+from plurigp_paper.charts import bound_chart, line_chart, violin_chart
 from plurigp_paper.digits import digits
 from plurigp_paper.families import declare, declare_halved, with_kinds
-from plurigp_paper.lines import bound_chart, line_chart
-from plurigp_paper.panel import PAPER_NODES, Data, Fit, halves, held_out
-from plurigp_paper.runs import Runs, Work
-from plurigp_paper.scores import exact_judge, score
+from plurigp_paper.panel import PAPER_NODES, Fit, PanelData, halves, held_out_tables
+from plurigp_paper.runs import Figures, Runs, Work
+from plurigp_paper.scores import exact_scorer, score
 from plurigp_paper.simulated import pixel_noise
 
 NAME = "ablations"
 HALVED = ("bernoulli", "beta")  # the families that need quadrature
-MOST_POINTS = 120  # of a trace
+MAX_TRACE_POINTS = 120  # of a trace
+WEIGHT_LABELS = {
+    "centre": "distance of the mean from the origin",
+    "radius": "root mean square distance of rows",
+    "rand": "adjusted Rand index",
+}
 
 
 @dataclass(frozen=True)
@@ -46,10 +50,10 @@ QUICK = Sizes(n_per_digit=60, n_rows=300, n_splits=2, n_adam_splits=1, max_epoch
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
-    """Data with the kinds under which the ablations fit it."""
+class AblationTable:
+    """PanelData with the kinds under which the ablations fit it."""
 
-    data: Data
+    data: PanelData
     labels: np.ndarray
     kinds: Mapping[str, str]
 
@@ -63,13 +67,13 @@ class Table:
         started = perf_counter()
         model = fit.estimator(schema, split).fit(frame.iloc[train].reset_index(drop=True))
         seconds = perf_counter() - started
-        truth, shown = held_out(self.data, test, split, frame)
+        truth, shown = held_out_tables(self.data, test, split, frame)
         right = {declare_halved(kind): likelihood_of(kind) for kind in HALVED} if halved else {}
         x = model.transform(frame.iloc[train])
-        step = max(1, len(model.history_) // MOST_POINTS)
+        step = max(1, len(model.history_) // MAX_TRACE_POINTS)
         bound = model.history_["bound"][::step] / len(train)
         return {
-            "scores": score(model, truth, shown, self.data.groups, exact_judge(model, right)),
+            "scores": score(model, truth, shown, self.data.groups, exact_scorer(model, right)),
             "bound": model.elbo_ / len(train),
             "seconds": seconds,
             "epochs": model.n_iter_,
@@ -90,11 +94,12 @@ def run(out: Path, sizes: Sizes, quiet: bool = False) -> dict[str, Any]:
     runs = Runs(out, NAME, asdict(sizes), quiet)
     images, cohort = digits((0, 1, 2), sizes.n_per_digit, 0), simulate_cohort(sizes.n_rows, random_state=0)
     tables = {
-        "digits": Table(Data(images.table, images.schema), images.labels, {"gaussian": declare(pixel_noise())}),
-        "cohort": Table(Data(cohort.table, cohort.schema), cohort.subtype, {}),
+        "digits": AblationTable(
+            PanelData(images.table, images.schema), images.labels, {"gaussian": declare(pixel_noise())}
+        ),
+        "cohort": AblationTable(PanelData(cohort.table, cohort.schema), cohort.subtype, {}),
     }
     results = {name: _by_way(runs, name, tables, ways, n_splits) for name, (ways, n_splits) in _plans(sizes).items()}
-    _draw(runs, results)
     results["sizes"] = asdict(sizes)
     runs.keep(results)
     return results
@@ -152,7 +157,7 @@ def _plans(sizes: Sizes) -> dict[str, tuple[dict[str, Way], int]]:
 
 
 def _by_way(
-    runs: Runs, name: str, tables: Mapping[str, Table], ways: Mapping[str, Way], n_splits: int
+    runs: Runs, name: str, tables: Mapping[str, AblationTable], ways: Mapping[str, Way], n_splits: int
 ) -> dict[str, list[dict[str, Any]]]:
     """What every way found on every split."""
     tasks: dict[str, Work] = {
@@ -181,19 +186,18 @@ def total(fit: Mapping[str, Any], name: str) -> float:
 # --- figures ---
 
 
-def _draw(runs: Runs, results: Mapping[str, Any]) -> None:
+def draw(figure: Figures, results: Mapping[str, Any]) -> None:
+    """Every chart, from the results alone."""
     for name in ("sampling", "optimizer"):
-        bound_chart(
-            runs.figure(f"{name}-traces"), {way: tuple(fits[0]["trace"]) for way, fits in results[name].items()}
-        )
+        bound_chart(figure(f"{name}-traces"), {way: tuple(fits[0]["trace"]) for way, fits in results[name].items()})
     pairs: Sequence[tuple[str, str, Callable[[Mapping[str, Any]], float]]] = (
         ("score", "reconstruction, nats per row", lambda fit: total(fit, "reconstruction")),
         ("time", "seconds per 1,000 epochs", lambda fit: 1000 * fit["seconds"] / fit["epochs"]),
     )
     for name, label, read in pairs:
         groups = {way: [read(fit) for fit in fits] for way, fits in results["sampling"].items()}
-        violin_chart(runs.figure(f"sampling-{name}"), "Quadrature and sampling, Q = 2", label, groups)
-    weights = [float(way.removeprefix("η = ")) for way in results["weight"]]
-    for value in ("centre", "radius", "rand"):
-        series = {value: (weights, [fits[0][value] for fits in results["weight"].values()])}
-        line_chart(runs.figure(f"weight-{value}"), "Weight of KL_X", "η", value, series, False, False)
+        violin_chart(figure(f"sampling-{name}"), "Quadrature and sampling, Q = 2", label, groups)
+    by_weight = sorted((float(way.removeprefix("η = ")), fits[0]) for way, fits in results["weight"].items())
+    for value, label in WEIGHT_LABELS.items():
+        series = {value: ([weight for weight, _ in by_weight], [fit[value] for _, fit in by_weight])}
+        line_chart(figure(f"weight-{value}"), "Weight of KL_X", "η", label, series, False, False)

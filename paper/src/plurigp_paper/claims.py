@@ -1,4 +1,4 @@
-"""The paper's claims, each with what was measured in its own setting and under honest scoring, and whether it holds."""
+"""The paper's claims, each with what was measured in its own setting and by criteria of ours, and whether it holds."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,8 +18,8 @@ class Finding:
     setting: str
     measured: str
     holds: bool
-    honest: bool = False  # the paper's setting otherwise
-    part: bool = False  # of some columns only: shown, but the claim is about all of them
+    ours: bool = False  # a criterion of ours; the paper's setting otherwise
+    subset: bool = False  # of some columns only: shown, but the claim is about all of them
 
 
 @dataclass(frozen=True)
@@ -34,31 +34,31 @@ class Claim:
 
     @property
     def holds(self) -> bool:
-        """In the paper's setting and under every honest score."""
-        return all(finding.holds for finding in self.findings if not finding.part)
+        """In the paper's setting and by every criterion of ours."""
+        return all(finding.holds for finding in self.findings if not finding.subset)
 
 
 def wins(pair: Mapping[str, Any]) -> str:
-    """better on 30 of 30 splits, by 41.2 in the median (33.0 to 52.1)."""
+    """higher on 30 of 30 splits, median difference +41.2 (+33 to +52.1)."""
     span = f"{pair['lowest']:+.3g} to {pair['highest']:+.3g}"
-    return f"ahead on {pair['wins']} of {pair['n']} splits, by {pair['median']:+.3g} in the median ({span})"
+    return f"higher on {pair['wins']} of {pair['n']} splits, median difference {pair['median']:+.3g} ({span})"
 
 
-def _finding(setting: str, pair: Mapping[str, Any], honest: bool, part: bool = False) -> Finding:
-    return Finding(setting, wins(pair), pair["wins"] == pair["n"], honest, part)
+def _finding(setting: str, pair: Mapping[str, Any], ours: bool, subset: bool = False) -> Finding:
+    return Finding(setting, wins(pair), pair["wins"] == pair["n"], ours, subset)
 
 
 # --- figure 4 ---
 
 SUMS = (
     "A Gaussian density of a 0/1 value can exceed 1 (it rises without bound as the noise shrinks), the probability of "
-    "a level cannot: raw sums compare two currencies, and a Gaussian that knows a pixel to be constant is paid for it. "
-    "Like with like, the Gaussian is scored by the mass on the value's own side of ½."
+    "a level cannot. Raw sums therefore compare densities with probabilities and reward a Gaussian for constant pixels."
+    " By probability, the Gaussian is scored by the mass on the value's own side of ½."
 )
 REAL = (
-    "Against approach 1, a likely reason, not tested apart: Q is the same for both, and where approach 1 spends all of "
-    "it on the real columns, approach 2 must describe the others with it as well. Against "
-    "approach 3: one shared noise has to suit 0/1 columns and real ones alike, a handicap by itself; 2 − 3 is "
+    "Against approach 1, a likely reason, not tested separately: Q is the same for both; approach 1 uses "
+    "all of it for the real columns, approach 2 must describe the others as well. Against approach 3: one shared noise "
+    "has to suit 0/1 columns and real ones alike, which by itself costs likelihood; 2 − 3 is "
     "{shared:+.1f} nats per row (reconstruction, median) with shared noise and {own:+.1f} with a noise per column."
 )
 
@@ -72,13 +72,13 @@ def composite_claim(panel: Results, what: str, prefix: str) -> Claim:
     findings = (
         _finding("shared noise, reconstruction, raw densities (the paper's)", shared["all/reconstruction/raw"], False),
         _finding("own noise, reconstruction, raw densities", own["all/reconstruction/raw"], False),
-        _finding("shared noise, reconstruction, like with like", shared["all/reconstruction/mass"], False),
-        _finding("shared noise, hidden cells, like with like", shared["all/cells/mass"], True),
-        _finding("own noise, hidden cells, like with like", own["all/cells/mass"], True),
-        _finding("shared noise, density, like with like", shared["all/density/mass"], True),
-        _finding("own noise, density, like with like", own["all/density/mass"], True),
-        _finding("shared noise, hidden yes/no cells alone, like with like", shared["levels/cells/mass"], True, True),
-        _finding("own noise, hidden yes/no cells alone, like with like", own["levels/cells/mass"], True, True),
+        _finding("shared noise, reconstruction, by probability", shared["all/reconstruction/mass"], False),
+        _finding("shared noise, hidden cells, by probability", shared["all/cells/mass"], True),
+        _finding("own noise, hidden cells, by probability", own["all/cells/mass"], True),
+        _finding("shared noise, density, by probability", shared["all/density/mass"], True),
+        _finding("own noise, density, by probability", own["all/density/mass"], True),
+        _finding("shared noise, hidden yes/no cells alone, by probability", shared["levels/cells/mass"], True, True),
+        _finding("own noise, hidden yes/no cells alone, by probability", own["levels/cells/mass"], True, True),
     )
     says = "Composite likelihoods give a higher predictive log-likelihood than Gaussian for all, on every split."
     figures = (
@@ -133,8 +133,8 @@ def dimension_claim(results: Results) -> Claim:
         Finding("density", f"highest at Q = {best['density']}", best["density"] == 6, True),
     )  # fmt: skip
     why = (
-        "The paper does not say which digits it took, and its training is another; which of the two makes the "
-        "difference was not tested. The other results on this page are at the paper's Q = 6."
+        "The paper does not say which digits it took, and its training differs from ours; which of the two explains "
+        "the difference was not tested. The other results on this page are at the paper's Q = 6."
     )
     figures = (
         ("simulated-q-cells.svg", "Hidden cells by Q"),
@@ -144,7 +144,7 @@ def dimension_claim(results: Results) -> Claim:
     return Claim("Q = 6 suits the simulated data", "The highest predictive score was at Q = 6.", findings, why, figures)
 
 
-MIXTURES = {"full": "a covariance per cluster (the paper's mixture)", "tied": "one covariance (the study's)"}
+MIXTURES = {"full": "one covariance per cluster (the paper's mixture)", "tied": "one shared covariance (the study's)"}
 
 
 def clusters_claim(results: Results) -> Claim:
@@ -164,15 +164,15 @@ def clusters_claim(results: Results) -> Claim:
         high = [line["index"] > line["permutation_threshold"] for line in other["consensus"]]
         tied, full = other["rand"]["tied"], other["rand"]["full"]
         words = (
-            f"adjusted Rand {full:.3f} (each its own covariance), {tied:.3f} (one for all) at K = 3; "
+            f"adjusted Rand {full:.3f} (one covariance per cluster), {tied:.3f} (one shared covariance) at K = 3; "
             f"{sum(high)} of {len(high)} indices above the null; K = "
             f"{other['n_paper']} by the paper's rule, {other['n_stability']} by the study"
         )
         findings.append(Finding(f"harder digits {which}", words, min(tied, full) >= 0.9, True))
     why = (
-        "Likely reasons, not tested apart: a Bayesian mixture approximates the shape of a digit's cloud by several "
-        "Gaussians, so the paper's rule counts components, not groups; and digits that look alike overlap in a map "
-        "that was never told which is which. How far the agreement hangs on floor, restart and mixture is shown below."
+        "Likely reasons, not tested separately: a Bayesian mixture approximates the shape of a digit's cloud by "
+        "several Gaussians, so the paper's rule counts components, not groups; and digits that look alike overlap in a "
+        "map learned without their labels. How the agreement depends on floor, restart and mixture is shown below."
     )
     figures = (("simulated-map.svg", "The map in two dimensions"), ("simulated-consensus.svg", "Consensus indices"))
     says = "The latent space separates the digits, and every cluster's consensus lies above its null."
@@ -222,7 +222,7 @@ def weight_claim(results: Results) -> Claim:
                 last["centre"] < first["centre"] or last["radius"] < first["radius"]),
         Finding("adjusted Rand of three clusters with the digits", rand, last["rand"] < first["rand"]),
     )  # fmt: skip
-    why = "A likely reason, not tested apart: the informed start centres the embedding at η = 1 already."
+    why = "A likely reason, not tested separately: the informed start centres the embedding at η = 1 already."
     figures = (
         ("ablations-weight-centre.svg", "Distance of the mean from the origin"),
         ("ablations-weight-radius.svg", "Root mean square distance of rows"),
@@ -271,8 +271,8 @@ def clinical_claim(results: Results) -> Claim:
     rand = planted["rand"]
     findings.append(Finding(
         f"cohort: agreement with the {planted['n_true']} planted subtypes",
-        f"adjusted Rand {rand['full']:.3f} (a covariance per cluster) and {rand['tied']:.3f} (one for all) at the true "
-        f"number, {rand['stability']:.3f} at the study's", rand["stability"] >= 0.9, True))  # fmt: skip
+        f"adjusted Rand {rand['full']:.3f} (one covariance per cluster) and {rand['tied']:.3f} (one shared) at the "
+        f"true number, {rand['stability']:.3f} at the study's", rand["stability"] >= 0.9, True))  # fmt: skip
     says = "The clusters are robust (consensus above the null) and differ in their characteristics."
     figures = tuple(
         (f"clinical-{name}-{figure}.svg", f"{name}: {caption}")

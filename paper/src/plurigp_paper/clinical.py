@@ -11,17 +11,15 @@ from plurigp.data import Column, Schema
 from plurigp.datasets import load_support, simulate_cohort
 from plurigp.likelihoods.families.gaussian import FLOOR
 from plurigp.study import StudyResult
-from plurigp_paper.charts import bar_chart, heat_chart
-from plurigp_paper.families import Noise
-from plurigp_paper.lines import line_chart
+from plurigp_paper.charts import heat_chart, line_chart, map_chart
+from plurigp_paper.families import NoiseModel
 from plurigp_paper.maps import Found, clusters_found, flat_view, full_study, numbers
-from plurigp_paper.panel import Data, Fit, comparisons, panel_tasks
-from plurigp_paper.panel_figures import draw_panel
-from plurigp_paper.picture import write_map
-from plurigp_paper.runs import Runs
+from plurigp_paper.panel import Fit, PanelData, comparisons, panel_tasks
+from plurigp_paper.panel_figures import draw_consensus, draw_panel
+from plurigp_paper.runs import Figures, Runs
 
 NAME = "clinical"
-NOISES = {"shared": Noise(FLOOR, shared=True), "own": Noise(FLOOR)}
+NOISES = {"shared": NoiseModel(FLOOR, shared=True), "own": NoiseModel(FLOOR)}
 TIME, EVENT = "follow_up_days", "died"
 
 
@@ -65,20 +63,29 @@ def run(out: Path, sizes: Sizes, quiet: bool = False) -> dict[str, Any]:
     Q = found.x.shape[1]
     fit = Fit(Q, sizes.max_epochs, batch_size=-(-(sizes.n_rows // 2) // 2))
     splits = range(sizes.n_splits)
-    panel = runs.all(panel_tasks(Data(cohort.table, cohort.schema), fit, splits, NOISES), side_by_side=True)
+    panel = runs.all(panel_tasks(PanelData(cohort.table, cohort.schema), fit, splits, NOISES), side_by_side=True)
     results = {
         "sizes": asdict(sizes),
         "cohort": {**planted, **_facts(found, result)},
         "panel": {noise: comparisons(panel, noise, splits) for noise in NOISES},
         "support": _support(runs, sizes, settings),
     }
-    draw_panel(runs, results["panel"])
     runs.keep(results)
     return results
 
 
+def draw(figure: Figures, results: dict[str, Any]) -> None:
+    """The charts that need the results alone; maps and heat maps are drawn by `run`."""
+    draw_panel(figure, results["panel"])
+    for name in ("cohort", "support"):
+        lines = results[name]["selection"]
+        series = {"hidden cells": ([line["n_components"] for line in lines], [line["score"] for line in lines])}
+        line_chart(figure(f"{name}-q"), "Choice of Q", "Q", "nats per hidden cell", series, False, False)
+        draw_consensus(figure(f"{name}-consensus"), results[name]["consensus"])
+
+
 def _support(runs: Runs, sizes: Sizes, settings: dict[str, Any]) -> dict[str, Any]:
-    """The same study of real patients; their deaths only judge the subtypes."""
+    """The same study of real patients; their deaths only scorer the subtypes."""
     support = load_support()
     table = pd.concat([support.table, support.outcomes[[TIME, EVENT]]], axis=1)
     table = table.sample(min(sizes.support_rows, len(table)), random_state=0, ignore_index=True)
@@ -109,15 +116,10 @@ def _facts(found: Found, result: StudyResult) -> dict[str, Any]:
 
 
 def _draw_study(runs: Runs, name: str, found: Found, result: StudyResult) -> None:
-    """Choice of Q, the map by cluster, consensus with thresholds, t statistics and log odds ratios."""
-    table = found.selection
-    series = {"hidden cells": (table["n_components"].to_list(), table["score"].to_list())}
-    line_chart(runs.figure(f"{name}-q"), "Choice of Q", "Q", "nats per hidden cell", series, False, False)
+    """The map by cluster, t statistics and log odds ratios."""
     groups = np.array(["outliers" if k == 0 else f"cluster {k}" for k in found.subtype])
     view = runs.one(f"{name}-view", lambda: {"view": np.round(flat_view(found.x), 2)})["view"]
-    write_map(runs.figure(f"{name}-map"), np.array(view), groups, f"{len(groups):,} patients")
-    bars = {f"cluster {c['subtype']}": (c["index"], c["permutation_threshold"]) for c in numbers(found)["consensus"]}
-    bar_chart(runs.figure(f"{name}-consensus"), "Consensus indices and thresholds", "consensus index", bars)
+    map_chart(runs.figure(f"{name}-map"), np.array(view), groups, f"{len(groups):,} patients")
     lines = result.characteristics[result.characteristics["rows"] == "all"]
     odds = lines["measure"].str.contains("odds")
     for part, value, title in (

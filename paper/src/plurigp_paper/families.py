@@ -12,7 +12,7 @@ from jaxtyping import Float
 from plurigp.core.arrays import Array, Scalar
 from plurigp.data import KINDS, Column, Schema
 from plurigp.data.numeric import Units
-from plurigp.likelihoods.base import Cells, Likelihood, Start, Theta
+from plurigp.likelihoods.base import Likelihood, Start, Theta
 from plurigp.likelihoods.evaluate import over_cells
 from plurigp.likelihoods.families.gaussian import gaussian, log_normal
 from plurigp.likelihoods.registry import LIKELIHOODS, likelihood_of, register
@@ -22,7 +22,7 @@ PIXEL = 0.25  # the unit of all pixels: about the sd of one that varies
 
 
 @dataclass(frozen=True)
-class Noise:
+class NoiseModel:
     """A Gaussian family y ~ N(f, floor² + sd²), the floor in coded units.
 
     `shared` is one sd for all columns, as in the released code: then sd is the geometric mean of the columns' own.
@@ -61,7 +61,7 @@ class Noise:
     def predictive_block(self, theta: Theta, y: Array, mean: Array, var: Array, rule: Rule) -> Float[Array, "C B"]:
         return over_cells(lambda t, y, a, v: self.predictive(t, y, a, v, rule))(tied(theta), y, mean, var)
 
-    def sample(self, rng: np.random.Generator, theta: Theta, y: Cells, f: Cells) -> np.ndarray:
+    def sample(self, rng: np.random.Generator, theta: Theta, y: np.ndarray, f: np.ndarray) -> np.ndarray:
         log_sd = np.asarray((tied(theta) if self.shared else theta)["log_sd"])
         return rng.normal(f[..., 0], np.sqrt(self.floor**2 + np.exp(2 * log_sd)))
 
@@ -79,7 +79,7 @@ def tied(theta: Theta) -> Theta:
     return {**theta, "log_sd": 0 * log_sd + log_sd.mean()}
 
 
-def declare(noise: Noise) -> str:
+def declare(noise: NoiseModel) -> str:
     """Make the family known, and give the kind under which a schema names it."""
     if noise.kind not in LIKELIHOODS:
         like = replace(
@@ -88,8 +88,6 @@ def declare(noise: Noise) -> str:
             log_prob=noise.log_prob,
             sample=noise.sample,
             start=noise.start,
-            sd=None,
-            quantile=None,
             expected_log_prob=noise.expected,
             predictive_log_prob=noise.predictive,
             block_expected_log_prob=noise.expected_block if noise.shared else None,
@@ -101,14 +99,14 @@ def declare(noise: Noise) -> str:
     return noise.kind
 
 
-# --- a Gaussian judged like with like ---
+# --- a Gaussian scored by probability ---
 
 
 @dataclass(frozen=True)
 class Mass:
     """What a Gaussian says of a level: the mass on its side of `cut`, half-way between the two coded levels."""
 
-    noise: Noise
+    noise: NoiseModel
 
     def log_prob(self, theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Scalar:
         return self._log_mass(theta, y[0], f[0], self.noise.var(theta))
@@ -153,7 +151,7 @@ def declare_halved(kind: str) -> str:
 # --- schemas ---
 
 
-def as_numbers(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
+def numeric_frame(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
     """The used columns as numbers, levels by their places."""
     numbers = {}
     for column in schema.used:
@@ -167,7 +165,7 @@ def as_numbers(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
 def gaussian_for_all(frame: pd.DataFrame, schema: Schema, kind: str = "gaussian") -> tuple[pd.DataFrame, Schema]:
     """The table as numbers, every used column declared Gaussian: the standard model's view of it."""
     columns = [Column(column.name, kind, "Gaussian for all") for column in schema.used]
-    return as_numbers(frame, schema), Schema(tuple(columns))
+    return numeric_frame(frame, schema), Schema(tuple(columns))
 
 
 def with_kinds(schema: Schema, kinds: dict[str, str]) -> Schema:

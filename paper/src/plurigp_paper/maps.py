@@ -10,21 +10,19 @@ from sklearn.manifold import TSNE
 from sklearn.metrics import adjusted_rand_score
 
 from plurigp.answers.heldout import hide_cells
-from plurigp.core.threads import one_thread
+from plurigp.core.threads import single_blas_thread
 from plurigp.data import Schema
-from plurigp.estimator import load
 from plurigp.study import Study, StudyConfig, StudyResult
-from plurigp.study.assemble import find_clusters
 from plurigp.study.findings.cluster import fixed_mixture
 from plurigp.study.findings.mixture import memberships
-from plurigp.study.findings.robustness import choose, robustness
 from plurigp.study.fits.config import COVARIANCES
-from plurigp.study.fits.learn import amount_of_work, learn
+from plurigp.study.fits.learn import learn, rows_to_fit
 from plurigp.study.fits.pool import Pool
-from plurigp.study.fits.progress import Progress
+from plurigp.study.fits.progress import FitProgress
 from plurigp.study.fits.select import selection_frame, selection_tasks
-from plurigp.study.fits.tasks import HIDDEN, held_out_rows, seed_of, training_rows
-from plurigp.study.run import FITS, settled_schema, start
+from plurigp.study.fits.tasks import HIDDEN, held_out_rows, training_rows
+from plurigp.study.run import FITS_FOLDER, settled_schema, start_study
+from plurigp.study.subtypes import find_subtypes
 from plurigp_paper.scores import score
 
 SEED = 0
@@ -76,21 +74,19 @@ def map_study(folder: Path, table: pd.DataFrame, schema: Schema, **settings: Any
     """
     config = StudyConfig.from_dict({"random_state": SEED, **settings})
     schema = settled_schema(table, schema, config)
-    start(folder, table, schema, config)
-    with Progress(*amount_of_work(len(table), config), True) as progress:
-        maps = learn(Pool(folder / FITS, schema, config, 0, None, progress), table, config)
-    x = maps.latent.arrays["mean"]
-    choice = choose(maps.halves, maps.references, config)
-    clusters, K = find_clusters(x, maps.latent.arrays["sd"], maps.paper, choice, config)
-    robust = robustness(x, clusters, K, maps.halves, maps.references, choice, config)
+    start_study(folder, table, schema, config)
+    progress = FitProgress(rows_to_fit(len(table), config), True)
+    with progress.bar:
+        maps = learn(Pool(folder / FITS_FOLDER, schema, config, 0, None, progress), table, config)
+    found = find_subtypes(maps, config)
     return Found(
-        x,
-        clusters.subtype,
-        int((maps.paper.subtype > 0).sum()),
-        choice.frame(K),
-        choice.structured,
-        choice.p,
-        robust.subtypes,
+        maps.latent.arrays["mean"],
+        found.clusters.subtype,
+        maps.n_paper,
+        found.choice.frame(found.n_clusters),
+        found.choice.structured,
+        found.choice.p,
+        found.frame,
         maps.selection,
         config,
     )
@@ -103,17 +99,18 @@ def choose_dimension(folder: Path, table: pd.DataFrame, schema: Schema, **settin
     """
     config = StudyConfig.from_dict({"random_state": SEED, **settings})
     settled = settled_schema(table, schema, config)
-    start(folder, table, settled, config)
+    start_study(folder, table, settled, config)
     tasks = selection_tasks(len(table), config)
-    with Progress(len(tasks), float(sum(len(task.rows) for task in tasks)), True) as progress:
-        pool = Pool(folder / FITS, settled, config, 0, None, progress)
+    progress = FitProgress(sum(len(task.rows) for task in tasks), True)
+    with progress.bar:
+        pool = Pool(folder / FITS_FOLDER, settled, config, 0, None, progress)
         finished = dict(zip((task.name for task in tasks), pool.run(tasks, lambda _: table), strict=True))
     lines = []
     for line in selection_frame(tasks, list(finished.values())).to_dict("records"):
         fit = str(line["fit"])
         truth = table.iloc[held_out_rows(len(table), training_rows(len(table), config), config)].reset_index(drop=True)
-        shown = hide_cells(truth, settled, config.hidden_share, seed_of(config.random_state, HIDDEN))
-        scores = score(load(pool.folder / fit), truth, shown, {c.name: REST for c in settled.used})
+        shown = hide_cells(truth, settled, config.hidden_share, config.seed_of(HIDDEN))
+        scores = score(pool.model(fit), truth, shown, {c.name: REST for c in settled.used})
         trace = finished[fit].arrays["trace.bound"] / len(tasks[0].rows)
         lines.append(
             {
@@ -163,5 +160,5 @@ def rand_index(x: np.ndarray, truth: np.ndarray, K: int, covariance: str) -> flo
 
 def flat_view(x: np.ndarray) -> np.ndarray:
     """Two dimensions for the eye, neighbours kept: t-SNE, where the paper has UMAP."""
-    with one_thread():
+    with single_blas_thread():
         return TSNE(random_state=SEED, init="pca", perplexity=min(30.0, len(x) / 4)).fit_transform(x)

@@ -11,12 +11,12 @@ import pandas as pd
 from plurigp.answers.heldout import hide_cells
 from plurigp.data import Schema
 from plurigp.estimator import PluriGP
-from plurigp_paper.families import Noise, declare, gaussian_for_all, with_kinds
+from plurigp_paper.families import NoiseModel, declare, gaussian_for_all, with_kinds
 from plurigp_paper.runs import Work
-from plurigp_paper.scores import mass_judge, score
+from plurigp_paper.scores import mass_scorer, score
 
 ENCODER = "masked"  # networks, as the paper has them, that also read which cells are there
-HIDDEN = 0.2  # share of a held-out row's cells to predict
+HIDDEN_SHARE = 0.2  # share of a held-out row's cells to predict
 LEVELS, REAL, SHARE = "levels", "real", "share"  # groups of columns
 GROUPS = {"bernoulli": LEVELS, "gaussian": REAL, "beta": SHARE}
 APPROACHES = {
@@ -27,7 +27,7 @@ APPROACHES = {
 
 
 @dataclass(frozen=True, eq=False)
-class Data:
+class PanelData:
     """A table of yes/no columns (they come first), real ones and perhaps shares."""
 
     table: pd.DataFrame
@@ -73,7 +73,7 @@ def halves(n_rows: int, split: int) -> tuple[np.ndarray, np.ndarray]:
     return np.sort(shuffled[: n_rows // 2]), np.sort(shuffled[n_rows // 2 :])
 
 
-def approach_table(data: Data, approach: int, noise: Noise) -> tuple[pd.DataFrame, Schema]:
+def approach_table(data: PanelData, approach: int, noise: NoiseModel) -> tuple[pd.DataFrame, Schema]:
     """The table and the kinds that one approach works with."""
     kind = declare(noise)
     if approach == 3:
@@ -84,27 +84,29 @@ def approach_table(data: Data, approach: int, noise: Noise) -> tuple[pd.DataFram
     return data.table[list(schema.names)], schema
 
 
-def held_out(data: Data, test: np.ndarray, split: int, frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+def held_out_tables(
+    data: PanelData, test: np.ndarray, split: int, frame: pd.DataFrame
+) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The test rows of an approach's table complete, and with the same cells hidden for every approach."""
     truth = data.table.iloc[test].reset_index(drop=True)
-    gaps = hide_cells(truth, data.schema, HIDDEN, split).isna()
+    gaps = hide_cells(truth, data.schema, HIDDEN_SHARE, split).isna()
     complete = frame.iloc[test].reset_index(drop=True)
     return complete, complete.mask(gaps[list(complete.columns)])
 
 
-def fit_and_score(data: Data, fit: Fit, split: int, approach: int, noise: Noise) -> dict[str, Any]:
-    """One fit on one half, scored on the other; Gaussian for all also like with like ("mass")."""
+def fit_and_score(data: PanelData, fit: Fit, split: int, approach: int, noise: NoiseModel) -> dict[str, Any]:
+    """One fit on one half, scored on the other; Gaussian for all also by probability ("mass")."""
     frame, schema = approach_table(data, approach, noise)
     train, test = halves(len(frame), split)
     model = fit.estimator(schema, split).fit(frame.iloc[train].reset_index(drop=True))
-    truth, shown = held_out(data, test, split, frame)
+    truth, shown = held_out_tables(data, test, split, frame)
     found = {"raw": score(model, truth, shown, data.groups)}
     if approach == 3:
-        found["mass"] = score(model, truth, shown, data.groups, mass_judge(model, noise, data.n_levels))
+        found["mass"] = score(model, truth, shown, data.groups, mass_scorer(model, noise, data.n_levels))
     return {"scores": found, "bound": model.elbo_ / len(train), "epochs": model.n_iter_, "stopped": model.stopped_}
 
 
-def panel_tasks(data: Data, fit: Fit, splits: Sequence[int], noises: Mapping[str, Noise]) -> dict[str, Work]:
+def panel_tasks(data: PanelData, fit: Fit, splits: Sequence[int], noises: Mapping[str, NoiseModel]) -> dict[str, Work]:
     """Every split with every approach and noise."""
     return {
         task_name(name, approach, split): partial(fit_and_score, data, fit, split, approach, noise)

@@ -13,12 +13,17 @@ from joblib import Parallel, delayed
 import plurigp
 from plurigp.core.types import DataError
 from plurigp.study.fits.pool import available_cores
-from plurigp.study.fits.progress import time_left
 from plurigp.study.fits.store import plain, read_json, write_json
 
 PAPER = "paper"  # everything but the page itself is in this folder
 SETTINGS = "settings.json"
 Work = Callable[[], Mapping[str, Any]]
+Figures = Callable[[str], Path]  # where the figure of that name goes
+
+
+def figure_path(paper: Path, experiment: str, name: str) -> Path:
+    """Where a figure of an experiment goes."""
+    return paper / f"{experiment}-{name}.svg"
 
 
 class Runs:
@@ -44,7 +49,7 @@ class Runs:
         Side by side, the cores share the groups of tasks whose names differ in their last part only: a group has one
         compiled program. What is timed must not be done so.
         """
-        left = [name for name in tasks if not self._path(name).exists()]
+        left = [name for name in tasks if not self.path(name).exists()]
         groups: dict[str, dict[str, Work]] = {}
         for name in left:
             groups.setdefault(name.rsplit("-", 1)[0], {})[name] = tasks[name]
@@ -55,18 +60,19 @@ class Runs:
             Parallel(n_jobs=n_jobs, pre_dispatch="n_jobs", batch_size=1, max_nbytes=None)(calls)
         else:
             share({name: tasks[name] for name in left}, False)
-        return {name: read_json(self._path(name)) for name in tasks}
+        return {name: read_json(self.path(name)) for name in tasks}
 
     def one(self, name: str, work: Work) -> dict[str, Any]:
         """The same for a single task."""
         return self.all({name: work})[name]
 
-    def _path(self, name: str) -> Path:
+    def path(self, name: str) -> Path:
+        """Where a finished task is kept."""
         return self.folder / f"{name}.json"
 
     def figure(self, name: str) -> Path:
         """Where a figure goes."""
-        return self.paper / f"{self.name}-{name}.svg"
+        return figure_path(self.paper, self.name, name)
 
     def keep(self, results: Mapping[str, Any]) -> None:
         """What the page is made of, as far as it has come."""
@@ -86,8 +92,12 @@ def _work(
         os.environ["NPROC"] = "1"  # read when JAX starts, which in a fresh process is below
     for name, work in tasks.items():
         at = time.perf_counter()
-        write_json(runs._path(name), work())
+        write_json(runs.path(name), work())
         seconds = time.perf_counter() - at
-        n_done = sum(runs._path(other).exists() for other in names)
+        n_done = sum(runs.path(other).exists() for other in names)
         rest = (time.time() - started) / max(n_done - n_found, 1) * (len(names) - n_done)
-        runs.say(f"{n_done}/{len(names)}  {name}  {seconds:.1f} s  {time_left(rest)}")
+        runs.say(f"{n_done}/{len(names)}  {name}  {seconds:.1f} s  {_time_left(rest)}")
+
+
+def _time_left(seconds: float) -> str:
+    return f"about {seconds / 60:.0f} min left" if seconds >= 90 else f"about {seconds:.0f} s left"

@@ -8,9 +8,9 @@ from typing import Any
 
 from plurigp.study.fits.pool import available_cores
 from plurigp_paper.digits import digits
-from plurigp_paper.panel import APPROACHES, PAPER_NODES, Data, Fit, approach_table, halves, held_out
+from plurigp_paper.panel import APPROACHES, PAPER_NODES, Fit, PanelData, approach_table, halves, held_out_tables
 from plurigp_paper.runs import Runs
-from plurigp_paper.scores import mass_judge, score
+from plurigp_paper.scores import mass_scorer, score
 from plurigp_paper.simulated import pixel_noise
 
 NAME = "runtime"
@@ -34,7 +34,7 @@ def run(out: Path, sizes: Sizes, quiet: bool = False) -> dict[str, Any]:
     """Every approach, timed as a whole fit: reading, compiling, all epochs."""
     runs = Runs(out, NAME, asdict(sizes), quiet)
     images = digits((0, 1, 2), sizes.n_per_digit, 0)
-    data = Data(images.table, images.schema)
+    data = PanelData(images.table, images.schema)
     n_half = len(images.table) // 2
     fit = Fit(Q, sizes.n_epochs, -(-n_half // 2), model={"tol": 0.0, "n_quadrature": PAPER_NODES})
     found = runs.all(
@@ -58,7 +58,7 @@ def run(out: Path, sizes: Sizes, quiet: bool = False) -> dict[str, Any]:
     return results
 
 
-def timed(data: Data, fit: Fit, approach: int, repeat: int) -> dict[str, Any]:
+def timed(data: PanelData, fit: Fit, approach: int, repeat: int) -> dict[str, Any]:
     """Seconds of one fit and its held-out scores; tol = 0 asks for all epochs."""
     noise = pixel_noise()
     frame, schema = approach_table(data, approach, noise)
@@ -67,10 +67,10 @@ def timed(data: Data, fit: Fit, approach: int, repeat: int) -> dict[str, Any]:
     started = perf_counter()
     model = fit.estimator(schema, repeat).fit(rows)
     seconds = perf_counter() - started
-    truth, shown = held_out(data, test, 0, frame)
-    judge = mass_judge(model, noise, data.n_levels) if approach == 3 else None
+    truth, shown = held_out_tables(data, test, 0, frame)
+    scorer = mass_scorer(model, noise, data.n_levels) if approach == 3 else None
     return {
         "seconds": seconds,
         "epochs": model.n_iter_,
-        "scores": score(model, truth, shown, data.groups, judge),
+        "scores": score(model, truth, shown, data.groups, scorer),
     }

@@ -9,15 +9,13 @@ import numpy as np
 
 from plurigp.data import Schema
 from plurigp.study.fits.config import COVARIANCES
-from plurigp_paper.charts import bar_chart, image_chart
+from plurigp_paper.charts import bound_chart, image_chart, line_chart, map_chart
 from plurigp_paper.digits import N_BINARY, Digits, digits
-from plurigp_paper.families import PIXEL, Noise, as_numbers, declare, with_kinds
-from plurigp_paper.lines import bound_chart, line_chart
+from plurigp_paper.families import PIXEL, NoiseModel, declare, numeric_frame, with_kinds
 from plurigp_paper.maps import choose_dimension, clusters_found, flat_view, map_study, rand_index
-from plurigp_paper.panel import Data, Fit, approach_table, comparisons, halves, panel_tasks
-from plurigp_paper.panel_figures import SCORES, draw_panel
-from plurigp_paper.picture import write_map
-from plurigp_paper.runs import Runs
+from plurigp_paper.panel import Fit, PanelData, approach_table, comparisons, halves, panel_tasks
+from plurigp_paper.panel_figures import SCORES, draw_consensus, draw_panel
+from plurigp_paper.runs import Figures, Runs
 
 NAME = "simulated"
 FLOOR, OTHER_FLOOR = 0.1, 0.05  # smallest noise sd of a pixel whose intensity lies between 0 and 1
@@ -48,9 +46,9 @@ QUICK = Sizes(
 )  # fmt: skip
 
 
-def pixel_noise(floor: float = FLOOR, shared: bool = False) -> Noise:
+def pixel_noise(floor: float = FLOOR, shared: bool = False) -> NoiseModel:
     """The one noise floor of all compared models, in units of pixel intensity."""
-    return Noise(floor / PIXEL, shared, PIXEL)
+    return NoiseModel(floor / PIXEL, shared, PIXEL)
 
 
 NOISES = {"shared": pixel_noise(shared=True), "own": pixel_noise()}
@@ -74,6 +72,21 @@ def run(out: Path, sizes: Sizes, quiet: bool = False) -> dict[str, Any]:
     return results
 
 
+def draw(figure: Figures, results: dict[str, Any]) -> None:
+    """The charts that need the results alone; the map and the images are drawn by `run`."""
+    draw_panel(figure, results["panel"])
+    if "clusters" in results:
+        draw_consensus(figure("consensus"), results["clusters"]["consensus"])
+    lines = results.get("selection", [])
+    for name, label in SCORES.items() if lines else ():
+        series = {name: ([line["Q"] for line in lines], [line[name] for line in lines])}
+        line_chart(figure(f"q-{name}"), "Choice of Q", "Q", label, series, False, False)
+    bound_chart(
+        figure("traces"),
+        {f"Q = {line['Q']}": (range(1, len(line["trace"]) + 1), line["trace"]) for line in lines if "trace" in line},
+    )
+
+
 def directions(results: dict[str, Any]) -> dict[str, bool]:
     """What the full run shows, in signs that a quick one must show too."""
     shared, own = (results["panel"][noise] for noise in NOISES)
@@ -81,8 +94,8 @@ def directions(results: dict[str, Any]) -> dict[str, bool]:
     clusters = results["clusters"]
     return {
         "raw sums favour the Gaussian": max(p["all/reconstruction/raw"]["median"] for p in (shared, own)) < 0,
-        "like with like, composite likelihoods predict hidden cells better": own["all/cells/mass"]["median"] > 0,
-        "like with like, composite likelihoods have the higher density": own["all/density/mass"]["median"] > 0,
+        "by probability, composite likelihoods predict hidden cells better": own["all/cells/mass"]["median"] > 0,
+        "by probability, composite likelihoods have the higher density": own["all/density/mass"]["median"] > 0,
         "approach 2 is ahead of 3 on hidden real cells": own["real/cells/3"]["median"] > 0,
         "approach 2 is behind 1 on the real columns": own["real/reconstruction/1"]["median"] < 0,
         "a shared noise widens the distance of 2 to 3": shared["real/density/3"]["median"]
@@ -106,12 +119,11 @@ def _panel(runs: Runs, images: Digits, sizes: Sizes, so_far: dict[str, Any]) -> 
     splits = range(sizes.n_splits)
     found = runs.all(panel_tasks(_data(images), _fit(sizes, sizes.n_components), splits, NOISES), side_by_side=True)
     panel = {noise: comparisons(found, noise, splits) for noise in NOISES}
-    draw_panel(runs, panel)
     return {"panel": panel, "epochs": [fit["epochs"] for fit in found.values()]}
 
 
-def _data(images: Digits) -> Data:
-    return Data(images.table, images.schema)
+def _data(images: Digits) -> PanelData:
+    return PanelData(images.table, images.schema)
 
 
 def _schema(images: Digits) -> Schema:
@@ -143,12 +155,7 @@ def _clusters(runs: Runs, images: Digits, sizes: Sizes, so_far: dict[str, Any]) 
     found = runs.one("clusters", work)
     names = np.array([f"digit {label}" for label in images.labels])
     title = f"{len(names):,} digits, Q = {sizes.n_components}"
-    write_map(runs.figure("map"), np.array(found["view"]), names, title)
-    bars = {
-        f"cluster {line['subtype']}": (line["index"], line["permutation_threshold"])
-        for line in found["clusters"]["consensus"]
-    }
-    bar_chart(runs.figure("consensus"), "Consensus indices and thresholds", "consensus index", bars)
+    map_chart(runs.figure("map"), np.array(found["view"]), names, title)
     return {"clusters": found["clusters"]}
 
 
@@ -159,12 +166,6 @@ def _dimension(runs: Runs, images: Digits, sizes: Sizes, so_far: dict[str, Any])
     lines = runs.one(
         "grid", lambda: {"lines": choose_dimension(runs.folder / "grid", images.table, schema, **settings)}
     )["lines"]
-    qs = [line["Q"] for line in lines]
-    for name, label in SCORES.items():
-        series = {name: (qs, [line[name] for line in lines])}
-        line_chart(runs.figure(f"q-{name}"), "Choice of Q", "Q", label, series, False, False)
-    traces = {f"Q = {line['Q']}": (range(1, len(line["trace"]) + 1), line["trace"]) for line in lines}
-    bound_chart(runs.figure("traces"), traces)
     return {"selection": lines}
 
 
@@ -228,7 +229,7 @@ def _reconstructions(runs: Runs, images: Digits, sizes: Sizes, so_far: dict[str,
     return {}
 
 
-def _reconstructed(data: Data, sizes: Sizes, labels: np.ndarray) -> dict[str, Any]:
+def _reconstructed(data: PanelData, sizes: Sizes, labels: np.ndarray) -> dict[str, Any]:
     fit = _fit(sizes, sizes.n_components)
     frame, schema = approach_table(data, 2, pixel_noise())
     train, test = halves(len(frame), 0)
@@ -237,5 +238,5 @@ def _reconstructed(data: Data, sizes: Sizes, labels: np.ndarray) -> dict[str, An
     chosen = order[np.linspace(0, len(order) - 1, SHOWN).astype(int)]
     rows = frame.iloc[chosen].reset_index(drop=True)
     again = model.inverse_transform(model.transform(rows))
-    pair = (as_numbers(part, data.schema).to_numpy().round(2) for part in (rows, again))
+    pair = (numeric_frame(part, data.schema).to_numpy().round(2) for part in (rows, again))
     return dict(zip(("original", "reconstructed"), pair, strict=True))

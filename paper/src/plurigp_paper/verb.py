@@ -37,4 +37,4 @@ def reproduce(
     say(f"wrote {found.page}")
     wrong = [words for words, seen in found.directions.items() if not seen]
     if wrong:
-        raise CommandError(f"not as it should be: {'; '.join(wrong)}.")
+        raise CommandError(f"not found in this run: {'; '.join(wrong)}.")

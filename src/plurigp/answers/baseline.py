@@ -5,17 +5,17 @@ It is what a model must beat to have learned anything from the other columns.
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from jaxtyping import Bool, Float
 
+from plurigp.answers.predictor import schema_order
 from plurigp.core.arrays import Array, Scalar
 from plurigp.data import Table
-from plurigp.inference.compiling import compiled_work
+from plurigp.inference.compiling import jax_runtime
+from plurigp.inference.optimise import minimise
 from plurigp.likelihoods.evaluate import Thetas, cell_log_probs, column_starts, predictive_log_probs
 from plurigp.likelihoods.layout import Layout, arrange, make_layout, rules_of
 
@@ -35,48 +35,37 @@ class Marginals:
         """Maximum likelihood on the observed cells."""
         layout = make_layout(table.schema)
         values, seen = arrange(layout, table)
-        with compiled_work():
-            fitted = _fit(layout, *column_starts(table.schema, layout, values, seen), values.T, seen.T)
+        with jax_runtime():
+            fitted = _fit(layout, *column_starts(table.schema, layout, values, seen), values, seen)
             return Marginals(layout, *jax.tree.map(np.asarray, fitted))
 
     def log_density(self, table: Table) -> np.ndarray:
         """log p(y) of every cell [N D], coded units, NaN at gaps."""
         values, seen = arrange(self.layout, table)
-        with compiled_work():
-            cells = np.asarray(_cells(self.layout, self.bias, self.thetas, values.T, seen.T)).T
-        out = np.empty_like(cells)
-        out[:, list(self.layout.order)] = np.where(seen, cells, np.nan)
-        return out
+        with jax_runtime():
+            cells = np.asarray(_cells(self.layout, self.bias, self.thetas, values, seen))
+        return schema_order(self.layout, np.where(seen, cells, np.nan))
 
 
 @partial(jax.jit, static_argnames=("layout",))
 def _cells(
-    layout: Layout, bias: Float[Array, " P"], thetas: Thetas, values: Float[Array, "V N"], seen: Bool[Array, "D N"]
-) -> Float[Array, "D N"]:
+    layout: Layout, bias: Float[Array, " P"], thetas: Thetas, values: Float[Array, "N V"], seen: Bool[Array, "N D"]
+) -> Float[Array, "N D"]:
     """By the same densities as the model's, with functions that are constant and known."""
-    f = jnp.broadcast_to(bias[:, None], (len(bias), values.shape[1]))
+    f = jnp.broadcast_to(bias[:, None], (len(bias), len(values)))
     known = jax.lax.optimization_barrier(jnp.zeros_like(f))  # else the compiler multiplies these zeros out, for seconds
     return predictive_log_probs(layout, thetas, values, seen, f, known, rules_of(layout, None))
 
 
 @partial(jax.jit, static_argnames=("layout",))
 def _fit(
-    layout: Layout, bias: Float[Array, " P"], thetas: Thetas, values: Float[Array, "V N"], seen: Bool[Array, "D N"]
+    layout: Layout, bias: Float[Array, " P"], thetas: Thetas, values: Float[Array, "N V"], seen: Bool[Array, "N D"]
 ) -> tuple[Float[Array, " P"], Thetas]:
     """Maximum likelihood for every column at once; columns do not share anything, so one Adam serves all."""
-    n = jnp.maximum(seen.sum(1), 1)
+    n = jnp.maximum(seen.sum(0), 1)
 
     def objective(tree: tuple[Array, Thetas]) -> Scalar:
         cells = cell_log_probs(layout, tree[1], values, tree[0])
-        return -(jnp.where(seen, cells, 0).sum(1) / n).sum()
+        return -(jnp.where(seen, cells, 0).sum(0) / n).sum()
 
-    adam = optax.adam(optax.cosine_decay_schedule(RATE, STEPS, 0.01))
-    tree = (jnp.asarray(bias), thetas)
-
-    def body(carry: Any, _: None) -> tuple[Any, None]:
-        tree, state = carry
-        update, state = adam.update(jax.grad(objective)(tree), state)
-        return (optax.apply_updates(tree, update), state), None
-
-    (tree, _), _ = jax.lax.scan(body, (tree, adam.init(tree)), None, length=STEPS)
-    return tree
+    return minimise(objective, (jnp.asarray(bias), thetas), STEPS, RATE, 0.01)

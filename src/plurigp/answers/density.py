@@ -5,24 +5,23 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from plurigp.answers.latent import latent_chunk
-from plurigp.answers.predictor import Predictor, chunks, schema_order, standard_draws
-from plurigp.answers.weights import (
+from plurigp.answers.latent import (
     N_PROPOSALS,
     ask,
     ask_weighted,
     effective_size,
+    latent_chunk,
     log_probs_at,
     log_weights,
     propose,
     warn_of_few_draws,
 )
+from plurigp.answers.predictor import Chunk, Predictor, moments_at, over_chunks, schema_order, standard_draws
 from plurigp.core.arrays import Array
 from plurigp.data import Table
-from plurigp.inference.compiling import compiled_work
 from plurigp.inference.encoder import LatentNormal
-from plurigp.inference.gp.sparse import moments, project
 from plurigp.likelihoods import evaluate
+from plurigp.likelihoods.layout import arrange
 
 
 @jax.jit
@@ -42,8 +41,8 @@ def _reconstructed(p: Predictor, values: Array, seen: Array, qx: LatentNormal, n
     """E over q(x) and q(f|x) of log p(y_d|f), zero at gaps."""
 
     def one_draw(z: Array) -> Array:
-        f = moments(p.model.gp, p.q, project(p.model.gp, qx.at(z[None, None])[0]))
-        return jnp.concatenate(evaluate.expected_log_probs(p.layout, p.model.thetas, values.T, seen.T, *f, p.rules)).T
+        f = moments_at(p, qx.at(z[None, None])[0])
+        return jnp.concatenate(evaluate.expected_log_probs(p.layout, p.model.thetas, values, seen, *f, p.rules), 1)
 
     return jax.lax.map(one_draw, noise).mean(0)
 
@@ -80,16 +79,13 @@ def cell_log_density(predictor: Predictor, shown: Table, complete: Table, n_draw
 
     `shown` has the scored cells hidden; `complete` has the same rows with them in place.
     """
-    layout = predictor.layout
+    truth, known = arrange(predictor.layout, complete)
     noise = standard_draws(n_draws, predictor.n_components)
-    parts, sizes = [], []
-    with compiled_work():
-        for (n, _, values, seen), (_, _, truth, known) in zip(
-            chunks(layout, shown), chunks(layout, complete), strict=True
-        ):
-            qx = latent_chunk(predictor, values, seen)
-            cells, size = _cells(predictor, truth, known, seen & known, qx, noise)
-            parts.append(np.where(known, np.asarray(cells), np.nan)[:n])
-            sizes.append(np.asarray(size)[:n])
-    warn_of_few_draws(np.concatenate(sizes))
-    return schema_order(layout, np.concatenate(parts))
+
+    def score(p: Predictor, chunk: Chunk) -> tuple[Array, Array]:
+        own = known[chunk.rows]
+        return _cells(p, truth[chunk.rows], own, chunk.seen & own, latent_chunk(p, chunk), noise)
+
+    cells, sizes = over_chunks(predictor, shown, score)
+    warn_of_few_draws(sizes)
+    return np.where(complete.seen, schema_order(predictor.layout, cells), np.nan)

@@ -1,6 +1,7 @@
 """Joint draws of x, f and y: of gaps given their rows, of new rows, and of whole tables."""
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
 from typing import NamedTuple
 
 import jax
@@ -8,15 +9,33 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from plurigp.answers.latent import encode_chunk, latent_chunk
-from plurigp.answers.predictor import Predictor, chunk_size, chunks, in_precision, schema_order, standard_draws
-from plurigp.answers.weights import N_PROPOSALS, effective_size, log_probs_at, log_weights, propose, warn_of_few_draws
+from plurigp.answers.latent import (
+    N_PROPOSALS,
+    effective_size,
+    encode_chunk,
+    latent_chunk,
+    log_probs_at,
+    log_weights,
+    propose,
+    warn_of_few_draws,
+)
+from plurigp.answers.predictor import (
+    Chunk,
+    Predictor,
+    chunk_size,
+    chunks,
+    in_precision,
+    moments_at,
+    over_chunks,
+    schema_order,
+    standard_draws,
+)
 from plurigp.core.arrays import Array
 from plurigp.data import Table
-from plurigp.inference.compiling import Compilation, compiled_work
+from plurigp.inference.compiling import compile_in_background, jax_runtime
 from plurigp.inference.encoder import LatentNormal
 from plurigp.inference.gp.linalg import unpack_doubled
-from plurigp.inference.gp.sparse import SparseGP, moments, project
+from plurigp.inference.gp.sparse import SparseGP, project
 from plurigp.likelihoods import evaluate
 from plurigp.likelihoods.evaluate import Thetas
 from plurigp.likelihoods.families.gaussian import draw_noise
@@ -34,9 +53,7 @@ def _weighted_draws(
     return proposals.x, jnp.exp(logs), effective_size(logs)
 
 
-@jax.jit
-def _moments_at(p: Predictor, x: Float[Array, "B Q"]) -> tuple[Array, Array]:
-    return moments(p.model.gp, p.q, project(p.model.gp, x))
+_moments_at = jax.jit(moments_at)
 
 
 @jax.jit
@@ -68,15 +85,16 @@ def _draw_noise(p: Predictor, rng: np.random.Generator, shape: tuple[int, ...] =
 def draw_rows(predictor: Predictor, table: Table, seed: int) -> np.ndarray:
     """New coded rows [N D]: x from the prior, f from q(f|x), y from its likelihood; the table gives companion slots."""
     rng = np.random.default_rng(seed)
-    parts = []
-    with compiled_work():
-        for n, rows, values, _ in chunks(predictor.layout, table):
-            x = rng.normal(size=(len(rows), predictor.n_components))
-            f_mean, f_var = (np.asarray(part).T[:n] for part in _moments_at(predictor, x))
-            noise = _draw_noise(predictor, rng, (n,))
-            f = rng.normal(f_mean, noise.spread * np.sqrt(f_var))
-            parts.append(evaluate.draws(predictor.layout, noise.thetas, values[:n], f, rng))
-    return schema_order(predictor.layout, np.concatenate(parts))
+
+    def draw(p: Predictor, chunk: Chunk) -> np.ndarray:
+        n, values = chunk.n_rows, chunk.values
+        x = rng.normal(size=(len(values), p.n_components))
+        f_mean, f_var = (np.asarray(part).T[:n] for part in _moments_at(p, x))
+        noise = _draw_noise(p, rng, (n,))
+        f = rng.normal(f_mean, noise.spread * np.sqrt(f_var))
+        return evaluate.draws(p.layout, noise.thetas, values[:n], f, rng)
+
+    return schema_order(predictor.layout, over_chunks(predictor, table, draw))
 
 
 def draw_table(predictor: Predictor, table: Table, seed: int) -> np.ndarray:
@@ -85,15 +103,17 @@ def draw_table(predictor: Predictor, table: Table, seed: int) -> np.ndarray:
     The table gives companion slots such as trials. Its cells are not used: a draw within a cell's bounds is that cell.
     """
     rng = np.random.default_rng(seed)
-    table = table.hidden(np.ones_like(table.seen))
-    parts = []
-    with compiled_work():
+    with jax_runtime():
         decoder = next(_draw_decoders(predictor, rng, 1))
-        for n, rows, values, _ in chunks(predictor.layout, table):
-            x = rng.normal(size=(len(rows), predictor.n_components))
-            f = _functions_at(predictor.model.gp, decoder, x, rng)
-            parts.append(evaluate.draws(predictor.layout, decoder.noise.thetas, values[:n], f[:n], rng))
-    return schema_order(predictor.layout, np.concatenate(parts))
+
+    def draw(p: Predictor, chunk: Chunk) -> np.ndarray:
+        n, values = chunk.n_rows, chunk.values
+        x = rng.normal(size=(len(values), p.n_components))
+        f = _functions_at(p.model.gp, decoder, x, rng)
+        return evaluate.draws(p.layout, decoder.noise.thetas, values[:n], f[:n], rng)
+
+    hidden = table.hidden(np.ones_like(table.seen))
+    return schema_order(predictor.layout, over_chunks(predictor, hidden, draw))
 
 
 class DecoderDraw(NamedTuple):
@@ -127,7 +147,7 @@ def _functions_at(gp: SparseGP, decoder: DecoderDraw, x: np.ndarray, rng: np.ran
     return f
 
 
-def compile_draws(predictor: Predictor, n_rows: int) -> Compilation:
+def compile_draws(predictor: Predictor, n_rows: int) -> "Future[None]":
     """Compile in the background what `draw_given` needs for so many rows; wait for it before asking.
 
     The predictor need not be trained: only its shapes matter.
@@ -139,23 +159,18 @@ def compile_draws(predictor: Predictor, n_rows: int) -> Compilation:
     noise = standard_draws(N_PROPOSALS, predictor.n_components).astype(predictor.dtype)
     with jax.enable_x64(True):
         qx = jax.eval_shape(encode_chunk, predictor, values, seen)
-    return Compilation(
+    return compile_in_background(
         (encode_chunk, (predictor, values, seen)),
         (_weighted_draws, (predictor, values, seen, qx, noise)),
         (_project, (in_precision(predictor.model.gp, np.float64), x)),
     )
 
 
-class Chunk(NamedTuple):
-    """Some rows of a table: where they begin, how many they are, and draws of them, each [n D], one at a time."""
+class RowDraws(NamedTuple):
+    """Some rows of a table and draws of them, each [n D], one at a time."""
 
-    start: int
-    n_rows: int
+    rows: slice
     draws: Iterator[Float[np.ndarray, "n D"]]
-
-    @property
-    def rows(self) -> slice:
-        return slice(self.start, self.start + self.n_rows)
 
 
 def draw_given(
@@ -165,12 +180,11 @@ def draw_given(
     seed: int,
     columns: Sequence[int] | None = None,
     warn: bool = True,
-) -> Iterator[Chunk]:
+) -> Iterator[RowDraws]:
     """Coded draws of whole rows given their observed cells, chunk by chunk: x, f and y, jointly within a row.
 
-    x is drawn among N_PROPOSALS by their weights, so that what q(x) got wrong is put right by the likelihood. The
-    rows of one draw share its functions: what is not known of them then shows in whatever is pooled over rows. Where
-    only some columns are asked for, others may be NaN.
+    x is drawn among N_PROPOSALS by importance weights, so that the likelihood corrects q(x). The rows of one draw share
+    its functions, so their uncertainty shows in whatever is pooled over rows. With `columns`, others may be NaN.
     """
     rng = np.random.default_rng(seed)
     noise = standard_draws(N_PROPOSALS, predictor.n_components).astype(predictor.dtype)
@@ -186,15 +200,14 @@ def draw_given(
         f = _functions_at(gp, decoder, x[chosen, np.arange(x.shape[1])], rng)[: len(values)]
         return schema_order(layout, evaluate.draws(layout, decoder.noise.thetas, values, f, rng, only))
 
-    at = 0
-    with compiled_work():
+    with jax_runtime():
         decoders = list(_draw_decoders(predictor, rng, n_draws, functions))
-        for n, _, values, seen in chunks(layout, table, predictor.dtype):
-            weighted = _weighted_draws(predictor, values, seen, latent_chunk(predictor, values, seen), noise)
-            x, weights, size = (np.asarray(part, np.float64) for part in weighted)
+        for chunk in chunks(layout, table, predictor.dtype):
+            n, first = chunk.n_rows, int(chunk.rows[0])
+            found = _weighted_draws(predictor, chunk.values, chunk.seen, latent_chunk(predictor, chunk), noise)
+            x, weights, size = (np.asarray(part, np.float64) for part in found)
             sizes.append(size[:n])
-            rows = (x, weights, values[:n].astype(np.float64))
-            yield Chunk(at, n, (draw(decoder, *rows) for decoder in decoders))
-            at += n
+            given = (x, weights, chunk.values[:n].astype(np.float64))
+            yield RowDraws(slice(first, first + n), (draw(decoder, *given) for decoder in decoders))
     if warn:
         warn_of_few_draws(np.concatenate(sizes))

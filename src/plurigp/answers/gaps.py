@@ -1,4 +1,4 @@
-"""What a model knows about each gap: mean, spread and quantiles in the column's own units, or the likeliest level."""
+"""What a model knows about each gap: mean, sd and quantiles in the column's own units, or the likeliest level."""
 
 from collections.abc import Iterable, Sequence
 
@@ -6,30 +6,31 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
-from plurigp.answers.draws import Chunk
-from plurigp.answers.pit import level_of_draws
+from plurigp.answers.draws import RowDraws
+from plurigp.answers.pit import calibrated_levels
 from plurigp.data import Coder, Table
 
 
-def describe(
+def describe_gaps(
     coder: Coder,
     table: Table,
-    chunks: Iterable[Chunk],
+    drawn: Iterable[RowDraws],
     levels: Sequence[float],
     maps: Float[np.ndarray, "D K"],
 ) -> pd.DataFrame:
     """One line per gap of a used column, from draws of its row: see `PluriGP.describe_gaps`."""
     parts = []
-    for chunk in chunks:
+    for chunk in drawn:
         draws = np.stack(list(chunk.draws))
         for d in range(draws.shape[2]):
-            rows = np.flatnonzero(~table.seen[chunk.rows, d])
-            if len(rows):
-                parts.append(_describe_column(coder, d, draws[:, rows, d], chunk.start + rows, levels, maps[d]))
-    columns = ["row", "column", "kind", "mean", "sd", *map(quantile_name, levels), "level", "probability"]
+            gaps = np.flatnonzero(~table.seen[chunk.rows, d])
+            if len(gaps):
+                summary = _summary(coder, d, draws[:, gaps, d], levels, maps[d])
+                parts.append(pd.DataFrame({"row": chunk.rows.start + gaps, **summary}))
     if not parts:
+        columns = ["row", "column", "kind", "mean", "sd", *map(quantile_name, levels), "level", "probability"]
         return pd.DataFrame(columns=columns)
-    return pd.concat(parts, ignore_index=True)[columns].sort_values(["row"], kind="stable", ignore_index=True)
+    return pd.concat(parts, ignore_index=True).sort_values(["row"], kind="stable", ignore_index=True)
 
 
 def quantile_name(level: float) -> str:
@@ -37,35 +38,25 @@ def quantile_name(level: float) -> str:
     return f"q{100 * level:g}"
 
 
-def _describe_column(
-    coder: Coder,
-    d: int,
-    draws: Float[np.ndarray, "S n"],
-    rows: np.ndarray,
-    levels: Sequence[float],
-    G: Float[np.ndarray, " K"],
-) -> pd.DataFrame:
-    column = coder.schema.used[d]
-    facts = {"row": rows, "column": column.name, "kind": column.kind}
-    nothing = np.full(len(rows), np.nan)
+def _summary(
+    coder: Coder, d: int, draws: Float[np.ndarray, "S n"], levels: Sequence[float], G: Float[np.ndarray, " K"]
+) -> dict[str, object]:
+    column, n, names = coder.schema.used[d], draws.shape[1], list(map(quantile_name, levels))
+    mean = sd = probability = np.full(n, np.nan)
+    quantiles, likeliest = np.full((len(names), n), np.nan), [None] * n
     if column.levels:
-        counts = np.stack([(draws == code).mean(0) for code in range(len(column.levels))])  # [K n]
-        best = counts.argmax(0)
-        summary = {
-            "mean": nothing,
-            "sd": nothing,
-            **{quantile_name(level): nothing for level in levels},
-            "level": pd.Series([column.levels[code] for code in best], dtype=object),
-            "probability": counts.max(0),
-        }
+        shares = np.stack([(draws == code).mean(0) for code in range(len(column.levels))])  # [K n]
+        likeliest, probability = [column.levels[code] for code in shares.argmax(0)], shares.max(0)
     else:
         numbers = np.asarray(coder.undo(column.name, draws.ravel()), float).reshape(draws.shape)
-        quantiles = np.quantile(numbers, level_of_draws(G, levels), axis=0, method="weibull")  # as `ranks` counts
-        summary = {
-            "mean": numbers.mean(0),
-            "sd": numbers.std(0),
-            **{quantile_name(level): q for level, q in zip(levels, quantiles, strict=True)},
-            "level": pd.Series([None] * len(rows), dtype=object),
-            "probability": nothing,
-        }
-    return pd.DataFrame(facts | summary)
+        mean, sd = numbers.mean(0), numbers.std(0)
+        # Weibull's positions: n draws make n + 1 equal gaps, as `pit_values` has it
+        quantiles = np.quantile(numbers, calibrated_levels(G, levels), axis=0, method="weibull")
+    facts = {
+        "column": column.name,
+        "kind": column.kind,
+        "mean": mean,
+        "sd": sd,
+        **dict(zip(names, quantiles, strict=True)),
+    }
+    return {**facts, "level": pd.Series(likeliest, dtype=object), "probability": probability}

@@ -1,17 +1,13 @@
-"""Three scores beside the marginals': hidden cells predicted from the rest of their rows, which is the honest test; the
-density of whole rows; and the reconstruction of cells that the encoder has read."""
-
-from typing import TYPE_CHECKING
+"""Scores beside the columns' marginals: of hidden cells predicted from the rest of their rows (the honest test), of
+whole rows, and of cells that the encoder has read."""
 
 import numpy as np
 import pandas as pd
 
 from plurigp.answers.baseline import Marginals
 from plurigp.answers.density import cell_log_density, log_density, reconstruction
-from plurigp.data import Schema, Table
-
-if TYPE_CHECKING:
-    from plurigp.estimator import PluriGP
+from plurigp.answers.predictor import Predictor
+from plurigp.data import Coder, Schema, Table
 
 
 def random_cells(n_rows: int, schema: Schema, share: float, seed: int) -> np.ndarray:
@@ -23,7 +19,7 @@ def random_cells(n_rows: int, schema: Schema, share: float, seed: int) -> np.nda
 def hide_cells(frame: pd.DataFrame, schema: Schema, share: float, seed: int) -> pd.DataFrame:
     """A copy in which each observed cell of a used column is a gap with probability `share`.
 
-    A cell that is spread over two columns, two bounds or a time and its event, is hidden in both; trials stay known.
+    A cell that lies in two columns (two bounds, or a time and its event) is hidden in both; trials stay known.
     """
     gaps: dict[str, np.ndarray] = {}
     for column, hidden in zip(schema.used, random_cells(len(frame), schema, share, seed).T, strict=True):
@@ -38,49 +34,43 @@ def hide_cells(frame: pd.DataFrame, schema: Schema, share: float, seed: int) -> 
 # --- scores ---
 
 
-def cell_scores(model: "PluriGP", marginals: Marginals, shown: Table, complete: Table) -> pd.DataFrame:
+def cell_scores(
+    predictor: Predictor, coder: Coder, marginals: Marginals, shown: Table, complete: Table
+) -> pd.DataFrame:
     """One line per hidden cell: its row, column, kind, log density under the model and under the marginal, own units.
 
     Both are to be fitted to the same rows; `shown` and `complete` are coded by the model's coder.
     """
-    cells = cell_log_density(model._ready(), shown, complete)
-    return _lines(model, np.where(shown.seen, np.nan, cells), marginals.log_density(complete))
+    cells = cell_log_density(predictor, shown, complete)
+    return _lines(coder, np.where(shown.seen, np.nan, cells), marginals.log_density(complete))
 
 
-def reconstruction_scores(model: "PluriGP", marginals: Marginals, table: Table) -> pd.DataFrame:
+def reconstruction_scores(predictor: Predictor, coder: Coder, marginals: Marginals, table: Table) -> pd.DataFrame:
     """The same for every observed cell, each shown to the encoder before it is scored."""
-    return _lines(model, reconstruction(model._ready(), table), marginals.log_density(table))
+    return _lines(coder, reconstruction(predictor, table), marginals.log_density(table))
 
 
-def density_scores(model: "PluriGP", marginals: Marginals, table: Table) -> pd.DataFrame:
+def density_scores(predictor: Predictor, coder: Coder, marginals: Marginals, table: Table) -> pd.DataFrame:
     """One line per row: log density of its observed cells under the model, a lower bound, and under the marginals."""
-    units = table.seen @ model.coder_.log_units
+    units = table.seen @ coder.log_units
     marginal = np.nansum(marginals.log_density(table), axis=1)
-    rows = np.arange(len(marginal))
-    return pd.DataFrame(
-        {"row": rows, "model": log_density(model._ready(), table) - units, "marginal": marginal - units}
-    )
+    model = log_density(predictor, table)
+    return pd.DataFrame({"row": np.arange(len(model)), "model": model - units, "marginal": marginal - units})
 
 
-def _lines(model: "PluriGP", cells: np.ndarray, marginal: np.ndarray) -> pd.DataFrame:
+def _lines(coder: Coder, cells: np.ndarray, marginal: np.ndarray) -> pd.DataFrame:
     """From coded log densities [N D] to lines in the columns' own units."""
     rows, columns = np.nonzero(~np.isnan(cells))
-    used, units = model.schema_.used, model.coder_.log_units[columns]
-    return pd.DataFrame(
-        {
-            "row": rows,
-            "column": [used[d].name for d in columns],
-            "kind": [used[d].kind for d in columns],
-            "model": cells[rows, columns] - units,
-            "marginal": marginal[rows, columns] - units,
-        }
-    )
+    used, units = coder.schema.used, coder.log_units[columns]
+    names, kinds = [used[d].name for d in columns], [used[d].kind for d in columns]
+    model, marginal = cells[rows, columns] - units, marginal[rows, columns] - units
+    return pd.DataFrame({"row": rows, "column": names, "kind": kinds, "model": model, "marginal": marginal})
 
 
 # --- means and their errors ---
 
 
-def by(scores: pd.DataFrame, what: str) -> pd.DataFrame:
+def scores_by(scores: pd.DataFrame, what: str) -> pd.DataFrame:
     """Nats per line by "kind", "column" or "row": model, marginal, gain and the gain's standard error over rows."""
     gain = scores["model"] - scores["marginal"]
     table = scores.groupby(what)[["model", "marginal"]].mean()

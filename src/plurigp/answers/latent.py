@@ -1,23 +1,27 @@
-"""q(x) of every row: the encoder's answer, refined by steps of the row's own where asked for."""
+"""q(x) of every row, by the encoder and refined where asked for; and draws of x weighed by the row's observed cells,
+which every answer of the decoder is averaged over."""
 
-from functools import partial
-from typing import Any
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from jaxtyping import Bool, Float
 
-from plurigp.answers.predictor import Predictor, over_chunks, standard_draws
+from plurigp.answers.predictor import Chunk, Predictor, moments_at, over_chunks, standard_draws
 from plurigp.core.arrays import Array, Scalar
 from plurigp.data import Table
 from plurigp.inference.encoder import FreeRows, LatentNormal, independent, kl_x
-from plurigp.inference.gp.sparse import moments, project
 from plurigp.inference.model import encode
+from plurigp.inference.optimise import minimise
 from plurigp.likelihoods import evaluate
 
 REFINE_STEPS, REFINE_RATE, REFINE_DRAWS = 100, 0.1, 4
+N_PROPOSALS = 64  # draws of x among which a row's own are chosen
+FEWEST_DRAWS, FEW_SHARE = 2, 0.1  # effective draws below which a row is misplaced; share of such rows to warn from
+PRIOR_DRAWS = 4  # of a row's draws of x, so many come from the prior
 
 
 @jax.jit
@@ -25,23 +29,23 @@ def encode_chunk(p: Predictor, values: Array, seen: Array) -> LatentNormal:
     return encode(p.model, p.layout, values, seen)
 
 
-def latent_chunk(predictor: Predictor, values: np.ndarray, seen: np.ndarray) -> LatentNormal:
+def latent_chunk(predictor: Predictor, chunk: Chunk) -> LatentNormal:
+    """q(x) by the encoder, refined if asked for; without an encoder, refined from a start of mean 0 and sd ½."""
     if isinstance(predictor.model.encoder, FreeRows):
-        shape = (len(values), predictor.n_components)
-        return _refine(predictor, values, seen, independent(np.zeros(shape), np.full(shape, 0.5)))
-    q = encode_chunk(predictor, values, seen)
-    return _refine(predictor, values, seen, q) if predictor.refined else q
+        shape = (len(chunk.values), predictor.n_components)
+        return _refine(predictor, chunk.values, chunk.seen, independent(np.zeros(shape), np.full(shape, 0.5)))
+    q = encode_chunk(predictor, chunk.values, chunk.seen)
+    return _refine(predictor, chunk.values, chunk.seen, q) if predictor.refined else q
 
 
 def latent(predictor: Predictor, table: Table) -> LatentNormal:
-    """q(x) of every row: the encoder's answer, refined if asked for, or from the prior where there is no encoder."""
-    return over_chunks(predictor, table, partial(latent_chunk, predictor))
+    """q(x) of every row."""
+    return over_chunks(predictor, table, latent_chunk)
 
 
 def positions(predictor: Predictor, table: Table) -> tuple[Float[np.ndarray, "N Q"], Float[np.ndarray, "N Q"]]:
-    """Mean and sd of q(x) of every row, dimension by dimension: what a table of a million rows has room for."""
-
-    return over_chunks(predictor, table, lambda values, seen: _mean_and_sd(latent_chunk(predictor, values, seen)))
+    """Mean and marginal sd of q(x) of every row, without the covariances: a million rows fit into memory."""
+    return over_chunks(predictor, table, lambda p, chunk: _mean_and_sd(latent_chunk(p, chunk)))
 
 
 @jax.jit
@@ -51,8 +55,8 @@ def _mean_and_sd(q: LatentNormal) -> tuple[Array, Array]:
 
 @jax.jit
 def _refine(p: Predictor, values: Float[Array, "B V"], seen: Bool[Array, "B D"], start: LatentNormal) -> LatentNormal:
-    """Adam on each row's own mean and on the logarithm of what its root is multiplied by, dimension by dimension, with
-    the decoder frozen; rows do not touch each other."""
+    """Adam on each row's mean and on the log factor of its root per dimension, with the decoder frozen; rows are
+    independent of each other."""
     noise = jnp.asarray(standard_draws(REFINE_DRAWS, start.mean.shape[1]))
 
     def refined(free: tuple[Array, Array]) -> LatentNormal:
@@ -62,19 +66,76 @@ def _refine(p: Predictor, values: Float[Array, "B V"], seen: Bool[Array, "B D"],
         qx = refined(free)
 
         def one_draw(z: Array) -> Scalar:
-            f_mean, f_var = moments(p.model.gp, p.q, project(p.model.gp, qx.at(z[None, None])[0]))
-            cells = evaluate.expected_log_probs(p.layout, p.model.thetas, values.T, seen.T, f_mean, f_var, p.rules)
+            f_mean, f_var = moments_at(p, qx.at(z[None, None])[0])
+            cells = evaluate.expected_log_probs(p.layout, p.model.thetas, values, seen, f_mean, f_var, p.rules)
             return sum((block.sum() for block in cells), jnp.zeros(()))
 
         return p.kl_weight * kl_x(qx).sum() - jax.lax.map(one_draw, noise).mean()
 
-    adam = optax.adam(optax.cosine_decay_schedule(REFINE_RATE, REFINE_STEPS, 0.02))
     free = (jnp.asarray(start.mean), jnp.zeros_like(start.mean))
+    return refined(minimise(objective, free, REFINE_STEPS, REFINE_RATE, 0.02))
 
-    def body(carry: Any, _: None) -> tuple[Any, None]:
-        free, state = carry
-        update, state = adam.update(jax.grad(objective)(free), state)
-        return (optax.apply_updates(free, update), state), None
 
-    (free, _), _ = jax.lax.scan(body, (free, adam.init(free)), None, length=REFINE_STEPS)
-    return refined(free)
+# --- importance-weighted draws of x ---
+
+
+class Proposals(NamedTuple):
+    """Draws of x for every row, and log p(x) − log r(x) with r what they were drawn from."""
+
+    x: Float[Array, "S B Q"]
+    log_ratio: Float[Array, "S B"]
+
+
+def propose(qx: LatentNormal, noise: Float[Array, "S Q"]) -> Proposals:
+    """The last PRIOR_DRAWS of the S draws come from the prior and r is the mixture of both, so no weight exceeds
+    S / PRIOR_DRAWS however narrow q(x) is."""
+    n_draws = len(noise)
+    n_prior = min(PRIOR_DRAWS, n_draws - 1)
+    share = np.log([1 - n_prior / n_draws, max(n_prior, 1e-300) / n_draws])
+    from_prior = (np.arange(n_draws) >= n_draws - n_prior)[:, None, None]
+    x = jnp.where(from_prior, noise[:, None, :], qx.at(noise[:, None, :]))
+    log_p = -0.5 * (x**2).sum(2)
+    return Proposals(x, log_p - jnp.logaddexp(share[0] + qx.log_density(x), share[1] + log_p))
+
+
+def log_probs_at(p: Predictor, values: Array, seen: Array, x: Array) -> tuple[Float[Array, "B D"], tuple[Array, Array]]:
+    """log p(y_d|x) of the cells in `seen`, zero elsewhere; and the moments of f behind them."""
+    f = moments_at(p, x)
+    return evaluate.predictive_log_probs(p.layout, p.model.thetas, values, seen, *f, p.rules), f
+
+
+def log_weights(log_ratio: Float[Array, "S B"], rows: Float[Array, "S B"]) -> Float[Array, "S B"]:
+    """Each draw's share in p(x | observed cells), by importance: p(x) Π_d p(y_d|x) / r(x), normalised."""
+    return jax.nn.log_softmax(log_ratio + rows, axis=0)
+
+
+def effective_size(log_weights: Float[Array, "S B"]) -> Float[Array, " B"]:
+    """Kish's effective sample size of a row's draws of x, 1 / Σ_s w_s²."""
+    return jnp.exp(-jax.nn.logsumexp(2 * log_weights, axis=0))
+
+
+def warn_of_few_draws(sizes: Float[np.ndarray, " N"]) -> None:
+    """Warn if many rows rest on hardly more than one draw of x."""
+    few = int((sizes < FEWEST_DRAWS).sum())
+    if few > FEW_SHARE * len(sizes):
+        warnings.warn(
+            f"{few} of {len(sizes)} rows are answered by fewer than {FEWEST_DRAWS} effective draws of their position "
+            "(see effective_sample_size): the encoder misplaces them; refine=True places them better.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+
+
+def ask(predictor: Predictor, table: Table, answer: Callable[..., Any], n_draws: int) -> Any:
+    """answer(predictor, values, seen, q(x), noise) for every row."""
+    noise = standard_draws(n_draws, predictor.n_components)
+    return over_chunks(
+        predictor, table, lambda p, chunk: answer(p, chunk.values, chunk.seen, latent_chunk(p, chunk), noise)
+    )
+
+
+def ask_weighted(predictor: Predictor, table: Table, answer: Callable[..., Any], n_draws: int) -> Any:
+    """The same for an answer that comes with its effective number of draws."""
+    found, sizes = ask(predictor, table, answer, n_draws)
+    warn_of_few_draws(sizes)
+    return found

@@ -1,46 +1,33 @@
-"""Where observed numbers rank among draws of their cells, and the map that makes intervals cover what they say."""
+"""PIT calibration: where observed numbers rank among draws of their cells, and the quantiles recalibrated by it."""
 
 from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Float, Int
 
-KNOTS = np.linspace(0.0, 1.0, 41)  # the ranks at which a map is kept
-CHANCE = float(np.mean(KNOTS * (1 - KNOTS)))  # mean squared deviation of a share of ranks from its place, times n
+KNOTS = np.linspace(0.0, 1.0, 41)  # the PIT values at which a map is kept
+CHANCE = float(np.mean(KNOTS * (1 - KNOTS)))  # n times the mean squared error of an empirical CDF of n uniform values
 
 
-def ranks(
-    draws: Float[np.ndarray, "S n"],
-    low: Float[np.ndarray, " n"],
-    high: Float[np.ndarray, " n"],
-    rng: np.random.Generator,
-) -> Float[np.ndarray, " n"]:
-    """The rank of each cell among its draws, in (0, 1): uniform if cell and draws come from one distribution.
-
-    Draws equal to the cell, as of counts, count as below it in a share drawn at random. A cell known up to a limit
-    (low < high) ranks at random among the draws within its bounds.
-    """
-    return ranks_by_counts((draws < low).sum(0), ((draws >= low) & (draws <= high)).sum(0), len(draws), rng)
-
-
-def ranks_by_counts(
+def pit_values(
     below: Int[np.ndarray, "..."], within: Int[np.ndarray, "..."], n_draws: int, rng: np.random.Generator
 ) -> Float[np.ndarray, "..."]:
-    """The same from how many draws lie below each cell and how many within its bounds."""
+    """Randomised PIT values in (0, 1), from how many draws lie below each cell and how many equal it: uniform if cell
+    and draws have one distribution. For a cell known up to a limit, `within` counts the draws within its bounds."""
     return (below + rng.random(below.shape) * (within + 1)) / (n_draws + 1)
 
 
-def unchanged(n_columns: int) -> Float[np.ndarray, "D K"]:
+def identity_maps(n_columns: int) -> Float[np.ndarray, "D K"]:
     """Maps that change nothing."""
     return np.tile(KNOTS, (n_columns, 1))
 
 
-def rank_maps(columns: Sequence[Float[np.ndarray, " _"]]) -> Float[np.ndarray, "D K"]:
-    """G of every column at the knots, from its ranks: the share Ĝ(u) of ranks up to u, shrunk towards u.
+def pit_maps(columns: Sequence[Float[np.ndarray, " _"]]) -> Float[np.ndarray, "D K"]:
+    """G of every column at the knots, from its PIT values: their empirical CDF Ĝ(u), shrunk towards u.
 
     G = u + λ (Ĝ − u) with λ = τ² / (τ² + CHANCE / n), where τ² is the mean square of Ĝ − u over all columns beyond what
-    chance alone makes of it. So a table whose draws are right keeps them, and one cell more weighs more where they are
-    wrong.
+    chance explains. A table whose draws are calibrated keeps them; where they are not, columns with more cells are
+    corrected more.
     """
     shares = [np.searchsorted(np.sort(u), KNOTS, side="right") / len(u) for u in columns]
     off, chance = np.stack(shares) - KNOTS, CHANCE / np.array([len(u) for u in columns])
@@ -48,11 +35,6 @@ def rank_maps(columns: Sequence[Float[np.ndarray, " _"]]) -> Float[np.ndarray, "
     return KNOTS + (beyond / (beyond + chance))[:, None] * off
 
 
-def mapped(G: Float[np.ndarray, " K"], u: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
-    """G(u): ranks that are uniform if those of `rank_maps` were like these."""
-    return np.interp(u, KNOTS, G)
-
-
-def level_of_draws(G: Float[np.ndarray, " K"], levels: Sequence[float]) -> Float[np.ndarray, "..."]:
-    """G⁻¹(p): the level at which the draws have the quantile that a share p of cells lies below."""
+def calibrated_levels(G: Float[np.ndarray, " K"], levels: Sequence[float]) -> Float[np.ndarray, "..."]:
+    """G⁻¹(p): the level of the draws' own quantile below which a share p of cells lies."""
     return np.interp(levels, G, KNOTS)

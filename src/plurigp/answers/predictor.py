@@ -1,31 +1,33 @@
-"""A trained model with all that its answers need, and how a table is asked chunk by chunk."""
+"""The trained model as answers use it, and the loop over a table's rows in chunks of a few fixed sizes."""
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import numpy as np
+from jaxtyping import Float
 
+from plurigp.core.arrays import Array
 from plurigp.data import Table
-from plurigp.inference.compiling import compiled_work
-from plurigp.inference.gp.sparse import Posterior
+from plurigp.inference.compiling import jax_runtime
+from plurigp.inference.gp.sparse import Posterior, moments, project
 from plurigp.inference.model import Model
 from plurigp.likelihoods.layout import Layout, arrange
 from plurigp.likelihoods.rules import Rule
 
-CHUNKS = (1, 16, 256, 512)  # rows: a few compilations serve one row and a million
+CHUNK_SIZES = (1, 16, 256, 512)  # rows: a few compilations serve one row and a million
 
 
 class Predictor(eqx.Module):
-    """A trained model with all that its answers need; in float64, but for what only weighs draws."""
+    """A trained model with all that its answers need; in float64, except where it only weighs draws."""
 
     model: Model
     q: Posterior
     layout: Layout = eqx.field(static=True)
     rules: tuple[Rule, ...] = eqx.field(static=True)
     kl_weight: float = eqx.field(static=True, default=1.0)
-    refined: bool = eqx.field(static=True, default=False)  # the encoder's q(x) is only where each row's own begins
+    refined: bool = eqx.field(static=True, default=False)  # the encoder's q(x) is improved row by row
 
     @property
     def n_components(self) -> int:
@@ -34,6 +36,11 @@ class Predictor(eqx.Module):
     @property
     def dtype(self) -> np.dtype:
         return self.model.gp.Z.dtype
+
+
+def moments_at(p: Predictor, x: Float[Array, "B Q"]) -> tuple[Float[Array, "P B"], Float[Array, "P B"]]:
+    """Mean and variance of f at latent positions."""
+    return moments(p.model.gp, p.q, project(p.model.gp, x))
 
 
 def in_precision(tree: Any, dtype: Any) -> Any:
@@ -55,34 +62,42 @@ def standard_draws(n_draws: int, n_components: int) -> np.ndarray:
     return np.concatenate([half, -half])[:n_draws]
 
 
-def chunks(
-    layout: Layout, table: Table, dtype: Any = np.float64
-) -> Iterator[tuple[int, np.ndarray, np.ndarray, np.ndarray]]:
-    """(number of real rows, row numbers, values, seen) in block order, padded to one of the sizes."""
+class Chunk(NamedTuple):
+    """Rows of a table in block order, the last one repeated until there are as many as one of CHUNK_SIZES."""
+
+    n_rows: int  # without the repeated ones
+    rows: np.ndarray  # [B] their numbers in the table
+    values: np.ndarray  # [B V]
+    seen: np.ndarray  # [B D]
+
+
+def chunks(layout: Layout, table: Table, dtype: Any = np.float64) -> Iterator[Chunk]:
+    """The table, chunk by chunk."""
     values, seen = arrange(layout, table)
     values = values.astype(dtype, copy=False)
-    size, at = chunk_size(len(values)), 0
-    while at < len(values):
-        n = min(size, len(values) - at)
-        fill = np.minimum(np.arange(at, at + size), len(values) - 1)
-        yield n, fill, values[fill], seen[fill]
-        at += n
+    size = chunk_size(len(values))
+    for start in range(0, len(values), size):
+        rows = np.minimum(np.arange(start, start + size), len(values) - 1)
+        yield Chunk(min(size, len(values) - start), rows, values[rows], seen[rows])
 
 
 def chunk_size(n_rows: int) -> int:
-    return next((size for size in CHUNKS if size >= n_rows), CHUNKS[-1])
+    """The smallest size that holds so many rows, or else the largest."""
+    return next((size for size in CHUNK_SIZES if size >= n_rows), CHUNK_SIZES[-1])
 
 
-def over_chunks(predictor: Predictor, table: Table, answer: Callable[..., Any]) -> Any:
-    """Apply a compiled answer chunk by chunk under a local float64 switch and put the rows together again."""
+def over_chunks(predictor: Predictor, table: Table, answer: Callable[[Predictor, Chunk], Any]) -> Any:
+    """Arrays, rows first, for the whole table from an answer for a chunk."""
     parts = []
-    with compiled_work():
-        for n, _, values, seen in chunks(predictor.layout, table):
-            parts.append(jax.tree.map(lambda leaf, n=n: np.asarray(leaf)[:n], answer(values, seen)))
+    with jax_runtime():
+        for chunk in chunks(predictor.layout, table):
+            found = answer(predictor, chunk)
+            parts.append(jax.tree.map(lambda leaf, n=chunk.n_rows: np.asarray(leaf)[:n], found))
     return jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
 
 
 def schema_order(layout: Layout, block_ordered: np.ndarray) -> np.ndarray:
+    """Columns [N D] from block order to the schema's."""
     out = np.empty_like(block_ordered)
     out[:, list(layout.order)] = block_ordered
     return out

@@ -1,24 +1,20 @@
-"""The command line. Nothing heavy is imported before a verb runs, so `plurigp --help` answers at once."""
+"""The command line. Heavy modules are imported when a verb runs, so that `plurigp --help` is quick."""
 
 import sys
 
 
 def main() -> None:
-    """Run the verb that the command line asks for and exit with its code."""
+    """Run the command line and exit with its code."""
     from plurigp.cli import interrupt
 
-    interrupt.listen()
+    interrupt.install()
     try:
-        _run()
+        from plurigp.cli.app import app
+
+        for stream in (sys.stdout, sys.stderr):
+            if reconfigure := getattr(stream, "reconfigure", None):
+                reconfigure(errors="backslashreplace")
+        app(prog_name="plurigp")
     finally:
-        if interrupt.heard():
-            interrupt.end()
-
-
-def _run() -> None:
-    from plurigp.cli.app import app
-
-    for stream in (sys.stdout, sys.stderr):
-        if reconfigure := getattr(stream, "reconfigure", None):
-            reconfigure(errors="backslashreplace")
-    app(prog_name="plurigp")
+        if interrupt.was_interrupted():
+            interrupt.terminate()

@@ -1,10 +1,13 @@
-"""What a trained model answers: `transform`, `impute`, `score` and `sample`."""
+"""What a trained model answers: `transform`, `impute`, `gaps`, `score` and `sample`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from plurigp.cli.errors import about
 from plurigp.cli.files import check_table, table_suffix, write_table
+from plurigp.cli.options import Force, Json, ModelIn, Seed, SpreadsheetSafe, TableIn, TableOut
 from plurigp.cli.text import say, say_json, say_table
 
 if TYPE_CHECKING:
@@ -13,38 +16,71 @@ if TYPE_CHECKING:
     from plurigp.estimator import PluriGP
 
 
-def run_transform(model_dir: Path, path: Path, out: Path, sd: bool, force: bool) -> None:
-    """Row numbers and latent positions, as a table."""
+def transform(
+    model: ModelIn,
+    table: TableIn,
+    out: TableOut,
+    std: Annotated[bool, typer.Option("--std", help="Add the standard deviation of each coordinate.")] = False,
+    force: Force = False,
+) -> None:
+    """Compute the latent position of every row.
+
+    Writes one line per row: its number and the posterior mean of its latent position. Rows may have gaps. The position
+    of a row does not depend on the other rows.
+
+    \b
+    Example:
+      plurigp transform model patients.csv --std --out latent.csv
+    """
     import numpy as np
     import pandas as pd
 
     check_table(out, force)
-    model = _load(model_dir)
-    frame = as_fitted(model, _read(path), path)
-    names = [str(name) for name in model.get_feature_names_out()]
-    with about(path):
-        means, sds = model.transform(frame, return_std=True)
+    fitted = _load(model)
+    frame = as_fitted(fitted, _read(table), table)
+    names = [str(name) for name in fitted.get_feature_names_out()]
+    with about(table):
+        means, sds = fitted.transform(frame, return_std=True)
     columns = {"row": np.arange(len(frame)), **dict(zip(names, means.T, strict=True))}
-    if sd:
+    if std:
         columns |= dict(zip([f"{name}_sd" for name in names], sds.T, strict=True))
     write_table(pd.DataFrame(columns), out)
     say(f"wrote the latent positions of {len(frame)} rows to {out}")
 
 
-def run_impute(
-    model_dir: Path, path: Path, out: Path, draws: int | None, seed: int, spreadsheet_safe: bool, force: bool
+def impute(
+    model: ModelIn,
+    table: TableIn,
+    out: TableOut,
+    draws: Annotated[
+        int | None,
+        typer.Option(metavar="M", min=1, help="Multiple imputation: write M tables, OUT-1 to OUT-M."),
+    ] = None,
+    seed: Seed = 0,
+    safe: SpreadsheetSafe = False,
+    force: Force = False,
 ) -> None:
-    """The table with its gaps filled; observed cells as they were read, from text to text to the letter."""
+    """Fill the gaps of a table.
+
+    Fills every gap of the model's columns with its prediction from the observed cells of the row. Observed cells are
+    written as they were read; columns set aside are not changed. With --draws, each of M tables holds a joint draw per
+    row: analyse each table and pool the results by Rubin's rules.
+
+    \b
+    Example:
+      plurigp impute model patients.csv --out filled.csv
+      plurigp impute model patients.csv --draws 20 --seed 1 --out completed.csv
+    """
     files = [out] if draws is None else [numbered(out, n + 1) for n in range(draws)]
     for file in files:
         check_table(file, force)
-    model, frame = _load(model_dir), _read(path)
-    used = [name for column in model.schema_.used for name in (column.name, column.upper) if name is not None]
-    with about(path):
-        rows = as_fitted(model, frame, path)
-        answers = [model.impute(rows)] if draws is None else model.impute_draws(rows, draws, random_state=seed)
+    fitted, frame = _load(model), _read(table)
+    used = [name for column in fitted.schema_.used for name in (column.name, column.upper) if name is not None]
+    with about(table):
+        rows = as_fitted(fitted, frame, table)
+        answers = [fitted.impute(rows)] if draws is None else fitted.impute_draws(rows, draws, random_state=seed)
     for answer, file in zip(answers, files, strict=True):
-        _write_filled(path, frame, frame.assign(**{name: answer[name] for name in used}), file, spreadsheet_safe)
+        _write_filled(table, frame, frame.assign(**{name: answer[name] for name in used}), file, safe)
     n_filled = int((frame[used].isna() & answers[0][used].notna()).to_numpy().sum())
     written = str(out) if draws is None else f"{files[0]} to {files[-1]}"
     say(f"filled {n_filled} gaps in {len(used)} columns and wrote {written}")
@@ -63,27 +99,49 @@ def numbered(path: Path, number: int) -> Path:
     return path.with_name(f"{path.name[: -len(suffix)]}-{number}{suffix}")
 
 
-def run_gaps(
-    model_dir: Path, path: Path, out: Path, draws: int, seed: int, spreadsheet_safe: bool, force: bool
+def gaps(
+    model: ModelIn,
+    table: TableIn,
+    out: TableOut,
+    draws: Annotated[int, typer.Option(metavar="N", min=10, help="Posterior draws per row.")] = 200,
+    seed: Seed = 0,
+    safe: SpreadsheetSafe = False,
+    force: Force = False,
 ) -> None:
-    """One line per gap, with what is known of the value that is missing."""
+    """Describe the predictive distribution of every gap.
+
+    Writes one line per gap, given the observed cells of its row: mean, standard deviation and quantiles of a missing
+    number in the column's own units, or the most probable level and its probability.
+
+    \b
+    Example:
+      plurigp gaps model patients.csv --out gaps.csv
+    """
     check_table(out, force)
-    model = _load(model_dir)
-    frame = as_fitted(model, _read(path), path)
-    with about(path):
-        lines = model.describe_gaps(frame, n_draws=draws, random_state=seed)
-    write_table(lines, out, spreadsheet_safe)
+    fitted = _load(model)
+    frame = as_fitted(fitted, _read(table), table)
+    with about(table):
+        lines = fitted.describe_gaps(frame, n_draws=draws, random_state=seed)
+    write_table(lines, out, safe)
     say(f"described {len(lines)} gaps and wrote {out}")
 
 
-def run_score(model_dir: Path, path: Path, json: bool) -> None:
-    """Mean log density per row and per observed cell."""
-    model = _load(model_dir)
-    frame = as_fitted(model, _read(path), path)
-    with about(path):
-        answer = scores(model, frame)
+def score(model: ModelIn, table: TableIn, json: Json = False) -> None:
+    """Measure how well the model predicts a table.
+
+    Prints the mean log density in nats per row and per observed cell, in the columns' own units; higher is better. Use
+    a table that was not used in training, and compare models on the same table only.
+
+    \b
+    Example:
+      plurigp score model new_patients.csv --json
+    """
+    fitted = _load(model)
+    frame = as_fitted(fitted, _read(table), table)
+    with about(table):
+        answer = scores(fitted, frame)
     if json:
-        say_json({"model": str(model_dir), "table": str(path), **answer})
+        say_json({"model": str(model), "table": str(table), **answer})
         return
     rows = [("per row", f"{answer['per_row']:.4f}"), ("per observed cell", f"{answer['per_cell']:.4f}")]
     say_table(("mean log density", "nats"), rows, right=("nats",))
@@ -91,18 +149,33 @@ def run_score(model_dir: Path, path: Path, json: bool) -> None:
 
 
 def scores(model: "PluriGP", frame: "pd.DataFrame") -> dict[str, Any]:
-    """The figures behind `run_score`; a table without an observed cell has no mean per cell."""
+    """The figures behind `score`; a table without an observed cell has no mean per cell."""
     total = float(model.score_samples(frame).sum())
     cells = int(model.coder_.table(frame).seen.sum())
     per_cell = total / cells if cells else float("nan")
     return {"rows": len(frame), "cells": cells, "per_row": total / len(frame), "per_cell": per_cell}
 
 
-def run_sample(model_dir: Path, n_rows: int, out: Path, seed: int, spreadsheet_safe: bool, force: bool) -> None:
-    """Rows drawn from the model."""
+def sample(
+    model: ModelIn,
+    rows: Annotated[int, typer.Option(metavar="N", min=1, help="Number of rows to draw.")],
+    out: TableOut,
+    seed: Seed = 0,
+    safe: SpreadsheetSafe = False,
+    force: Force = False,
+) -> None:
+    """Draw new rows from the model.
+
+    Writes a table of the model's columns, in their own units and levels, without gaps. The rows are simulated, but a
+    model trained on few rows may reproduce some of them closely: protect the output as you protect the original.
+
+    \b
+    Example:
+      plurigp sample model --rows 1000 --seed 1 --out simulated.csv
+    """
     check_table(out, force)
-    write_table(_load(model_dir).sample(n_rows, random_state=seed), out, spreadsheet_safe)
-    say(f"drew {n_rows} rows and wrote {out}")
+    write_table(_load(model).sample(rows, random_state=seed), out, safe)
+    say(f"drew {rows} rows and wrote {out}")
 
 
 def as_fitted(model: "PluriGP", frame: "pd.DataFrame", path: Path) -> "pd.DataFrame":

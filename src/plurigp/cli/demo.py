@@ -1,16 +1,16 @@
-"""`plurigp demo`: the main job from end to end, a study of real patients that ends in its report."""
+"""`plurigp demo`: a study of real patients from end to end."""
 
 import time
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Annotated
 
-from plurigp.cli.check import show_schema
+import typer
+
+from plurigp.cli.check import say_schema
+from plurigp.cli.files import check_folder
+from plurigp.cli.options import Epochs, FolderOut, References, Refits, given
 from plurigp.cli.report import REPORT, write_page
-from plurigp.cli.study import show
-from plurigp.cli.text import say, say_table
-
-if TYPE_CHECKING:
-    import pandas as pd
+from plurigp.cli.study import say_page_table, say_study
+from plurigp.cli.text import say
 
 SEED, HORIZON = 0, 180.0
 OVERRIDES = {  # what a person knows and the numbers alone do not say
@@ -22,60 +22,47 @@ OVERRIDES = {  # what a person knows and the numbers alone do not say
 TIME, EVENT = "follow_up_days", "died"
 
 
-def run_demo(out: Path, rows: int = 4500, epochs: int = 30, refits: int = 10, references: int = 19) -> None:
-    """Infer the kinds, study a sample of the patients, and write everything into `out`; their deaths only judge."""
+def demo(
+    out: FolderOut,
+    rows: Annotated[int, typer.Option(metavar="N", min=100, help="Number of patients to study.")] = 4500,
+    epochs: Epochs = 30,
+    refits: Refits = 10,
+    references: References = 19,
+) -> None:
+    """Run a whole study on the bundled SUPPORT table.
+
+    Studies 4,500 of its 9,105 seriously ill hospital patients: prints the inferred kinds, finds subtypes, tests how
+    robust they are, compares their survival, and writes a report and the completed table. The same command resumes an
+    interrupted run.
+
+    \b
+    Example:
+      plurigp demo --out demo-output
+    """
+    check_folder(out, force=True)  # a study resumes in its own folder
     import pandas as pd
 
     from plurigp import Study
     from plurigp.datasets import load_support
+    from plurigp.report.tables import page_tables
     from plurigp.study.run import settled_schema
 
     started = time.perf_counter()
     support = load_support()
     table = pd.concat([support.table, support.outcomes[[TIME, EVENT]]], axis=1)
-    rows = min(rows, len(table))
-    table = table.sample(rows, random_state=SEED, ignore_index=True)
-    gaps = table[list(support.schema.names)].isna().to_numpy().mean()
-    sampled = f"{len(table):,} of {len(support.table):,}"
-    say(f"SUPPORT: {sampled} seriously ill hospital patients, {gaps:.0%} of cells missing")
+    table = table.sample(min(rows, len(table)), random_state=SEED, ignore_index=True)
+    missing = table[list(support.schema.names)].isna().to_numpy().mean()
+    say(f"{len(table):,} of {len(support.table):,} seriously ill hospital patients (SUPPORT), {missing:.0%} gaps")
     study = Study(
-        out=out,
-        verbose=True,
-        title="Seriously ill hospital patients (SUPPORT)",
-        n_components=(6,),
-        n_restarts=1,
-        max_epochs=epochs,
-        max_subtypes=6,
-        n_refits=refits,
-        n_references=references,
-        time=TIME,
-        event=EVENT,
-        horizons=(HORIZON,),
-        random_state=SEED,
-    )
+        out=out, verbose=True, title="Seriously ill hospital patients (SUPPORT)", n_components=(6,), n_restarts=1,
+        max_subtypes=6, time=TIME, event=EVENT, horizons=(HORIZON,), random_state=SEED,
+        **given(max_epochs=epochs, n_refits=refits, n_references=references),
+    )  # fmt: skip
     study.schema = settled_schema(table, OVERRIDES, study.config)
-    show_schema(table, study.schema)
-    say("a study of them: a map, subtypes, refits on halves, and structureless tables to compare with …")
+    say_schema(table, study.schema)
     result = study.fit(table)
     result.model.impute(table).to_csv(out / "filled.csv", index=False)
-    show_predictions(result.predictions)
-    show(result, out, write_page(result, out / REPORT, out))
+    say_page_table(page_tables(result)["predictions"])
+    say_study(result, out, write_page(result, out / REPORT, out))
     say(f"wrote {out / 'filled.csv'}: the table with its gaps filled")
     say(f"done in {time.perf_counter() - started:.0f} s; open {out / REPORT}")
-
-
-def show_predictions(predictions: "pd.DataFrame") -> None:
-    """Hidden cells of patients kept apart, by family."""
-    say("hidden cells, nats per cell (higher is better); the marginal knows each column, but not the patient:")
-    sums = predictions.assign(
-        model=predictions["model"] * predictions["cells"], marginal=predictions["marginal"] * predictions["cells"]
-    )
-    families = sums.groupby("kind")[["cells", "model", "marginal"]].sum()
-    say_table(
-        ("family", "cells", "plurigp", "marginal", "gain"),
-        [
-            (kind, f"{n:,.0f}", f"{model / n:.3f}", f"{alone / n:.3f}", f"{(model - alone) / n:+.3f}")
-            for kind, n, model, alone in families.itertuples()
-        ],
-        right=("cells", "plurigp", "marginal", "gain"),
-    )

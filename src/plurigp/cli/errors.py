@@ -1,6 +1,6 @@
-"""What goes wrong becomes one line on stderr and an exit code; a traceback is shown only on request.
+"""An error becomes one line on stderr and an exit code; PLURIGP_DEBUG=1 adds the traceback.
 
-Exit codes: 0 done, 1 something is wrong with the data or the request, 2 usage, 70 a fault of ours, 130 interrupted.
+Exit codes: 0 done, 1 bad data or a bad request, 2 wrong usage, 70 internal error, 130 interrupted.
 """
 
 import os
@@ -13,8 +13,9 @@ from pathlib import Path
 
 import typer
 
-from plurigp.cli.interrupt import end, heard
-from plurigp.cli.text import plain
+from plurigp.cli.interrupt import terminate, was_interrupted
+from plurigp.cli.text import printable
+from plurigp.core.types import DataError
 
 FAILED, INTERNAL = 1, 70
 
@@ -31,15 +32,15 @@ def one_line_errors() -> Iterator[None]:
         try:
             yield
         except KeyboardInterrupt:
-            end()
+            terminate()
         except (typer.Exit, typer.Abort, BrokenPipeError):
             raise
         except Exception as error:
-            if heard():
-                end()
+            if was_interrupted():
+                terminate()
             if os.environ.get("PLURIGP_DEBUG"):
                 traceback.print_exc()
-            if is_ours(error):
+            if is_user_error(error):
                 raise _failed(f"error: {message(error)}", FAILED) from None
             hint = "rerun with PLURIGP_DEBUG=1 for the traceback"
             raise _failed(f"internal error: {type(error).__name__}: {message(error)}; {hint}", INTERNAL) from None
@@ -47,9 +48,7 @@ def one_line_errors() -> Iterator[None]:
 
 @contextmanager
 def about(path: Path) -> Iterator[None]:
-    """Put the file's name before an error about its data, unless it is named there already."""
-    from plurigp.core.types import DataError
-
+    """Put the file's name before an error about its data, unless the message has it."""
     try:
         yield
     except DataError as error:
@@ -58,11 +57,10 @@ def about(path: Path) -> Iterator[None]:
         raise CommandError(f"{path}: {error}") from error
 
 
-def is_ours(error: Exception) -> bool:
-    """Whether the user can mend it: bad data, a bad parameter, a file, memory. Imports nothing for it."""
-    known = (("plurigp.core.types", "DataError"), ("sklearn.utils._param_validation", "InvalidParameterError"))
-    loaded = [getattr(sys.modules.get(module), name, None) for module, name in known]
-    return isinstance(error, (CommandError, OSError, MemoryError, FloatingPointError, *filter(None, loaded)))
+def is_user_error(error: Exception) -> bool:
+    """Whether the user can correct it: data, a parameter, a file, memory. Imports nothing to find out."""
+    invalid = getattr(sys.modules.get("sklearn.utils._param_validation"), "InvalidParameterError", DataError)
+    return isinstance(error, (CommandError, DataError, invalid, OSError, MemoryError, FloatingPointError))
 
 
 def message(error: Exception) -> str:
@@ -75,9 +73,9 @@ def message(error: Exception) -> str:
 
 
 def _failed(line: str, code: int) -> typer.Exit:
-    print(plain(line), file=sys.stderr)
+    print(printable(line), file=sys.stderr)
     return typer.Exit(code)
 
 
 def _warn(message: Warning | str, *_: object, **__: object) -> None:
-    print(plain(f"warning: {message}"), file=sys.stderr)
+    print(printable(f"warning: {message}"), file=sys.stderr)

@@ -1,4 +1,4 @@
-"""Results on disk: nothing is overwritten unasked, and a file is either whole or not there."""
+"""Output files and folders: checked before any work is done, and overwritten only with --force."""
 
 import gzip
 import os
@@ -16,38 +16,36 @@ SEPARATORS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
 
 
 def check_table(path: Path, force: bool) -> None:
-    """Refuse a table that could not be written, before any work is done for it."""
+    """Refuse a table that could not be written."""
     if table_suffix(path) == ".parquet" and find_spec("pyarrow") is None:
-        raise CommandError(
-            f"{path}: writing Parquet needs pyarrow; pip install 'plurigp[parquet]', or name a .csv file."
-        )
+        raise CommandError(f"{path}: Parquet needs pyarrow; pip install 'plurigp[parquet]', or write a .csv file.")
     check_file(path, force)
 
 
 def check_file(path: Path, force: bool) -> None:
-    """The same for any file."""
+    """Refuse a file that exists or could not be written."""
     if path.exists() and not path.is_file():
-        raise CommandError(f"{path}: is not a regular file; name another.")
+        raise CommandError(f"{path}: is not a regular file; choose another path.")
     if path.exists() and path.stat().st_size and not force:
-        raise CommandError(f"{path}: is there already; name another or say --force.")
+        raise CommandError(f"{path}: already exists; pass --force to overwrite it.")
     _check_parent(path)
 
 
 def check_folder(path: Path, force: bool) -> None:
-    """The same for a folder."""
+    """Refuse a folder that is not empty or could not be written."""
     if path.exists() and not path.is_dir():
         raise CommandError(f"{path}: is a file; --out must name a folder.")
     if path.is_dir() and any(path.iterdir()) and not force:
-        raise CommandError(f"{path}: is not empty; name another --out or say --force.")
+        raise CommandError(f"{path}: is not empty; choose another --out, or pass --force to overwrite it.")
     _check_parent(path)
 
 
 def table_suffix(path: Path) -> str:
-    """Which format the name asks for."""
+    """The format by the end of the file's name."""
     for suffix in (*SEPARATORS, ".parquet"):
         if path.name.lower().endswith(suffix):
             return suffix
-    raise CommandError(f"{path}: cannot tell the format; end the name in .csv, .tsv, .csv.gz, .tsv.gz or .parquet.")
+    raise CommandError(f"{path}: unknown format; the name must end in .csv, .tsv, .csv.gz, .tsv.gz or .parquet.")
 
 
 def write_table(frame: "pd.DataFrame", path: Path, spreadsheet_safe: bool = False) -> None:
@@ -67,5 +65,5 @@ def _check_parent(path: Path) -> None:
     while not parent.exists():
         parent = parent.parent
     if not parent.is_dir() or not os.access(parent, os.W_OK):
-        raise CommandError(f"{path}: cannot be written, {parent} does not allow it; name another --out.")
+        raise CommandError(f"{path}: cannot be written: no permission to write in {parent}; choose another --out.")
     path.resolve().parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""A filled text file: the cells that were there keep their very spelling, only gaps are written anew."""
+"""A filled text file: observed cells keep their spelling, only gaps are written."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ def filled_text(path: Path, frame: "pd.DataFrame", filled: "pd.DataFrame") -> "p
     """The file at `path` as text, with the cells that are gaps in `frame` spelled from `filled`."""
     text = _as_text(path)
     if text.shape != frame.shape:
-        raise CommandError(f"{path}: has changed while it was being read; try again.")
+        raise CommandError(f"{path}: changed while it was being read; run the command again.")
     text.columns = frame.columns
     for place in range(frame.shape[1]):
         was, now = frame.iloc[:, place], filled.iloc[:, place]
@@ -30,18 +30,13 @@ def filled_text(path: Path, frame: "pd.DataFrame", filled: "pd.DataFrame") -> "p
 def spelled(values: list, seen: list, texts: list[str]) -> list[str]:
     """Each value as the column itself spells it: 3 rather than 3.0 among whole numbers, true rather than True."""
     known = {value: text for value, text in zip(seen, texts, strict=True) if isinstance(value, bool)}
-    whole = all(text.strip().lstrip("+-").isdigit() for text in texts)
-    return [known.get(value) or _spell(value, whole) for value in values]
-
-
-def _spell(value: object, whole: bool) -> str:
-    if isinstance(value, float) and whole and value.is_integer():
-        return str(int(value))
-    return str(value)
+    if all(text.strip().lstrip("+-").isdigit() for text in texts):
+        values = [int(value) if isinstance(value, float) and value.is_integer() else value for value in values]
+    return [known.get(value) or str(value) for value in values]
 
 
 def _as_text(path: Path) -> "pd.DataFrame":
-    """Every cell as it is spelled, rows and cells cut as `read_table` cuts them."""
+    """Every cell as text, rows and cells split as in `read_table`."""
     import pandas as pd
 
     sep = SEPARATORS[table_suffix(path)]

@@ -2,38 +2,76 @@
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from plurigp.cli.errors import CommandError, about
 from plurigp.cli.files import check_folder
+from plurigp.cli.options import Exclude, Force, Json, SchemaIn, Seed, TableIn, given
 from plurigp.cli.text import say, say_json, say_progress
 
 if TYPE_CHECKING:
     from plurigp.estimator import PluriGP
 
 
-def run_fit(
-    path: Path, out: Path, overrides: Path | None, exclude: list[str], options: dict[str, Any], force: bool, json: bool
+def fit(  # long by its options
+    table: TableIn,
+    out: Annotated[Path, typer.Option(metavar="MODEL_DIR", help="Folder for the model.")],
+    schema: SchemaIn = None,
+    components: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Latent dimensions.", show_default="2")
+    ] = None,
+    epochs: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Maximum number of passes over the rows.",
+            show_default="600, fewer for a long table",
+        ),
+    ] = None,
+    seed: Seed = 0,
+    kernel: Annotated[
+        str | None, typer.Option(metavar="NAME", help="rbf, matern52, linear, or a sum such as linear+rbf.")
+    ] = None,
+    encoder: Annotated[str | None, typer.Option(metavar="NAME", help="factors, masked, paper or free.")] = None,
+    inducing: Annotated[int | None, typer.Option(metavar="N", min=1, help="Inducing points.")] = None,
+    batch_size: Annotated[int | None, typer.Option(metavar="N", min=1, help="Rows per training step.")] = None,
+    exclude: Exclude = None,
+    force: Force = False,
+    json: Json = False,
 ) -> None:
-    """Read, settle the schema, train, save, and say what came of it."""
+    """Train a model on a table and write it to a folder.
+
+    Kinds are inferred as in `plurigp check`; --schema overrides them. Only observed cells enter the likelihood.
+    Training stops when the bound no longer rises; a terminal shows its progress. The model folder holds JSON and
+    arrays only, no code.
+
+    \b
+    Example:
+      plurigp fit patients.csv --components 5 --exclude outcome --seed 1 --out model
+    """
     check_folder(out, force)
     if not json:
-        say_progress(f"reading {path} …")  # before the imports, which take a second or two
+        say_progress(f"reading {table} …")  # before the imports, which take a second or two
+    options = given(n_components=components, max_epochs=epochs, random_state=seed, kernel=kernel,
+                    encoder=encoder, n_inducing=inducing, batch_size=batch_size)  # fmt: skip
     check_request(out, options)
     from plurigp.data import infer_schema, is_parquet, read_table, to_rows
     from plurigp.estimator import PluriGP
 
-    frame = to_rows(path) if is_parquet(path) else read_table(path)
+    frame = to_rows(table) if is_parquet(table) else read_table(table)
     start = time.monotonic()
-    with about(path):
-        schema = infer_schema(frame, overrides).override(dict.fromkeys(exclude, "aside"))
-        model = PluriGP(schema=schema, verbose=not json, **options).fit(path if is_parquet(path) else frame)
-    answer = summary(model, out, len(frame), time.monotonic() - start)
+    with about(table):
+        settled = infer_schema(frame, schema).override(dict.fromkeys(exclude or [], "aside"))
+        model = PluriGP(schema=settled, verbose=not json, **options).fit(table if is_parquet(table) else frame)
+    answer = fit_summary(model, out, len(frame), time.monotonic() - start)
     model.set_params(verbose=False).save(out)
     if json:
         say_json(answer)
     else:
-        show(answer)
+        say_fit(answer)
 
 
 def check_request(out: Path, options: dict[str, Any]) -> None:
@@ -43,7 +81,7 @@ def check_request(out: Path, options: dict[str, Any]) -> None:
     from plurigp.inference.gp.kernels import parse_kernel
 
     if out.is_dir() and any(out.iterdir()) and not (out / MANIFEST).exists():
-        raise CommandError(f"{out}: holds other files and no model; name an empty or a new folder.")
+        raise CommandError(f"{out}: holds other files and no model; pass an empty or a new folder as --out.")
     if (encoder := options.get("encoder", ENCODERS[0])) not in ENCODERS:
         raise CommandError(f"--encoder {encoder!r} is not one of {', '.join(ENCODERS)}.")
     try:
@@ -52,8 +90,8 @@ def check_request(out: Path, options: dict[str, Any]) -> None:
         raise CommandError(f"--{error}") from None
 
 
-def summary(model: "PluriGP", out: Path, n_rows: int, seconds: float) -> dict[str, Any]:
-    """What a script wants to know of a fit."""
+def fit_summary(model: "PluriGP", out: Path, n_rows: int, seconds: float) -> dict[str, Any]:
+    """The facts of a fit, for JSON."""
     return {
         "model": str(out),
         "rows": n_rows,
@@ -67,11 +105,11 @@ def summary(model: "PluriGP", out: Path, n_rows: int, seconds: float) -> dict[st
     }
 
 
-def show(answer: dict[str, Any]) -> None:
+def say_fit(answer: dict[str, Any]) -> None:
     """The same for a person."""
-    rows, used, epochs = answer["rows"], len(answer["used"]), answer["epochs"]
-    say(f"trained on {rows} rows and {used} columns: {epochs} epochs in {answer['seconds']:.1f} s")
+    used, took = len(answer["used"]), f"{answer['epochs']} epochs in {answer['seconds']:.1f} s"
+    say(f"trained on {answer['rows']} rows and {used} columns: {took}")
     if answer["aside"]:
         say(f"set aside: {', '.join(answer['aside'])}")
-    say(f"bound: {answer['bound_per_row']:.4f} nats per row")
+    say(f"bound (ELBO): {answer['bound_per_row']:.4f} nats per row")
     say(f"wrote the model to {answer['model']}")

@@ -1,10 +1,13 @@
-"""`plurigp report`: the page of a finished study, for people."""
+"""`plurigp report`: the page of a finished study."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from plurigp.cli.errors import about
+import typer
+
+from plurigp.cli.errors import CommandError, about
 from plurigp.cli.files import check_file
+from plurigp.cli.options import Force
 from plurigp.cli.text import say
 
 if TYPE_CHECKING:
@@ -15,18 +18,44 @@ if TYPE_CHECKING:
 REPORT, FIGURES = "report.html", "figures"
 
 
-def run_report(folder: Path, out: Path | None, pdf: bool, rows: Path | None, title: str | None, force: bool) -> None:
-    """Open the study, write the page with the table's rows where asked, and the same on paper."""
+def report(
+    folder: Annotated[Path, typer.Argument(metavar="RUN_FOLDER", help="A folder written by `plurigp study`.")],
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Where to write the page.", show_default="RUN_FOLDER/report.html"),
+    ] = None,
+    pdf: Annotated[bool, typer.Option("--pdf", help="Also print to PDF; needs Chromium, Chrome or Edge.")] = False,
+    include_rows: Annotated[
+        Path | None,
+        typer.Option(metavar="TABLE", help="The studied table: show row numbers and its columns on the map."),
+    ] = None,
+    title: Annotated[str | None, typer.Option(metavar="TEXT", help="Title of the page.")] = None,
+    force: Force = False,
+) -> None:
+    """Write the report of a finished study again.
+
+    One HTML file that works offline: the findings in plain words, the map, what distinguishes the subtypes, how robust
+    they are, and the methods. It holds no row numbers and no cells unless --include-rows names the table.
+
+    \b
+    Example:
+      plurigp report run --title "Heart failure, 2015 to 2020" --pdf
+    """
     from plurigp.data import read_table
-    from plurigp.report import find, print_pdf
+    from plurigp.report import find_browser, print_pdf
     from plurigp.study import load_study
 
-    browser = find() if pdf else None
+    browser = find_browser() if pdf else None
+    if pdf and browser is None:
+        raise CommandError(
+            "--pdf needs Chromium, Chrome or Edge, and none was found; install one, set PLURIGP_BROWSER to its path, "
+            "or open report.html in any browser and print it to PDF."
+        )
     result = load_study(folder)
     path = folder / REPORT if out is None else out
     check_file(path, force or out is None)
-    with about(path if rows is None else rows):
-        table = None if rows is None else read_table(rows)
+    with about(path if include_rows is None else include_rows):
+        table = None if include_rows is None else read_table(include_rows)
         written = write_page(result, path, folder, title, table)
     if browser is not None:
         written.append(f"wrote {print_pdf(browser, path, path.with_suffix('.pdf'))}")
@@ -37,16 +66,16 @@ def run_report(folder: Path, out: Path | None, pdf: bool, rows: Path | None, tit
 def write_page(
     result: "StudyResult", path: Path, folder: Path, title: str | None = None, table: "pd.DataFrame | None" = None
 ) -> list[str]:
-    """The page, and every figure as SVG and PNG where a browser is there to draw them; what was written."""
+    """Write the page, and every figure as SVG and PNG where a browser is installed; lines that say what was written."""
     from plurigp.core.types import DataError
-    from plurigp.report import report_figures, search, write_pictures, write_report
+    from plurigp.report import find_browser, report_figures, write_pictures, write_report
 
     write_report(result, path, title, table)
-    browser = search()
+    browser = find_browser()
     if browser is None:
         return [f"wrote {path}"]
     try:
         pictures = write_pictures(browser, report_figures(result), folder / FIGURES)
     except DataError as error:
-        return [f"wrote {path}", f"no pictures of the figures were written: {error}"]
+        return [f"wrote {path}", f"the figures were not written as files: {error}"]
     return [f"wrote {path}", f"wrote {len(pictures) // 2} figures as SVG and PNG to {folder / FIGURES}"]

@@ -1,35 +1,35 @@
-"""Words for the terminal. Names and levels come from tables, so they are treated as hostile text."""
+"""Output on the terminal. Names and levels come from tables, so they are treated as hostile text."""
 
 import json
-import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 
-def plain(text: object) -> str:
+def printable(text: object) -> str:
     """The text in one line, with control characters, line breaks and direction marks shown as escapes."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(text))
 
 
 def say(line: str) -> None:
     """One line on stdout."""
-    print(plain(line))
+    print(printable(line))
 
 
 def say_progress(line: str) -> None:
-    """One line on stderr where somebody watches, nothing anywhere else."""
+    """One line on stderr if that is a terminal."""
     if sys.stderr is not None and sys.stderr.isatty():
-        print(plain(line), file=sys.stderr, flush=True)
+        print(printable(line), file=sys.stderr, flush=True)
 
 
 def say_json(answer: Mapping[str, Any]) -> None:
     """The answer as one JSON object on stdout; a number that is not finite becomes null."""
-    print(json.dumps(_finite(answer), indent=2, allow_nan=False))
+    finite = json.loads(json.dumps(answer), parse_constant=lambda _: None)
+    print(json.dumps(finite, indent=2, allow_nan=False))
 
 
 def say_table(head: Sequence[str], rows: Iterable[Sequence[object]], right: Sequence[str] = ()) -> None:
-    """A table on stdout; the columns named in `right` are set flush right. Cells are never read as markup."""
+    """A table on stdout; the columns in `right` are aligned right. Cells are never read as markup."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
@@ -39,16 +39,6 @@ def say_table(head: Sequence[str], rows: Iterable[Sequence[object]], right: Sequ
     for name in head:
         table.add_column(Text(name), justify="right" if name in right else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(Text(plain(cell)) for cell in row))
+        table.add_row(*(Text(printable(cell)) for cell in row))
     width = None if sys.stdout.isatty() else 140
     Console(file=sys.stdout, width=width, highlight=False).print(table)
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(key): _finite(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_finite(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value

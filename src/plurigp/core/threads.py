@@ -9,8 +9,8 @@ from typing import Any
 from threadpoolctl import ThreadpoolController
 
 
-class Shared:
-    """A context of the whole process, for any number of threads: the first to enter opens it, the last one closes."""
+class SharedContext:
+    """A process-wide context for any number of threads: the first to enter opens it, the last to leave closes it."""
 
     def __init__(self, open_context: Callable[[], AbstractContextManager[Any]]) -> None:
         self._open, self._lock, self._n, self._close = open_context, Lock(), 0, ExitStack()
@@ -30,19 +30,17 @@ class Shared:
                     self._close.close()
 
 
-def one_thread() -> AbstractContextManager[None]:
-    """BLAS and OpenMP stay at one thread as long as anybody, in any thread of the process, is inside.
-
-    Small factorisations are slower on two, fight XLA's own threads, and round differently: answers must not depend
-    on how many threads there were.
-    """
-    return _ONE_THREAD()
-
-
 @cache
 def _libraries() -> ThreadpoolController:
-    """To look for them takes milliseconds, as much as an answer for one row: once is enough."""
+    """The search takes milliseconds, as long as an answer for one row: once is enough."""
     return ThreadpoolController()
 
 
-_ONE_THREAD = Shared(lambda: _libraries().limit(limits=1))
+@SharedContext
+def single_blas_thread() -> AbstractContextManager[None]:
+    """BLAS and OpenMP have one thread while any thread of the process is inside.
+
+    Small factorisations are slower on two, compete with XLA's own threads, and round differently: answers must not
+    depend on the number of threads.
+    """
+    return _libraries().limit(limits=1)

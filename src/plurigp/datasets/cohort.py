@@ -7,10 +7,9 @@ import pandas as pd
 
 from plurigp.core.types import DataError
 from plurigp.data.schema import Schema
-from plurigp.datasets.families import draw_cells, schema_of
 from plurigp.datasets.functions import draw_functions
-from plurigp.datasets.gaps import hide
-from plurigp.datasets.plans import Plan
+from plurigp.datasets.gaps import draw_gaps
+from plurigp.datasets.samplers import ColumnPlan, draw_cells, function_scales
 
 N_DIMENSIONS = 4
 LENGTHSCALE = 3.0  # the latent spread is 1 per dimension: functions bend, but gently
@@ -52,11 +51,10 @@ def simulate_cohort(
     plan_rng, x_rng, f_rng, cell_rng, gap_rng = np.random.default_rng(random_state).spawn(5)
     plans = _plans(plan_rng, n_binary, n_real, n_proportion)
     subtype, x = _positions(x_rng, n_rows, n_subtypes, separation)
-    bias, scale = (np.concatenate([getattr(plan, part) for plan in plans]) for part in ("bias", "scale"))
-    functions = draw_functions(f_rng, bias, scale, np.full(x.shape[1], LENGTHSCALE))
-    truth = draw_cells(cell_rng, plans, functions(x))
-    hidden = hide(gap_rng, truth, missing, mechanism)
-    return Cohort(truth.mask(hidden), truth, hidden, subtype, x, schema_of(plans, truth))
+    functions = draw_functions(f_rng, *function_scales(plans), np.full(x.shape[1], LENGTHSCALE))
+    truth, schema = draw_cells(cell_rng, plans, functions(x))
+    hidden = draw_gaps(gap_rng, truth, missing, mechanism)
+    return Cohort(truth.mask(hidden), truth, hidden, subtype, x, schema)
 
 
 def _positions(
@@ -78,17 +76,18 @@ def _positions(
     return subtype, sd * (centres[subtype] + rng.standard_normal((n_rows, Q)))
 
 
-def _plans(rng: np.random.Generator, n_binary: int, n_real: int, n_proportion: int) -> list[Plan]:
+def _plans(rng: np.random.Generator, n_binary: int, n_real: int, n_proportion: int) -> list[ColumnPlan]:
     """Diagnoses of all frequencies, labs in units of their own with noise of 0.3 to 0.8 of their scale, shares."""
     plans = [
-        Plan(f"diagnosis_{i + 1:02}", "bernoulli", rng.normal(-0.5, 0.7, 1), np.array([2.5]), levels=(False, True))
+        ColumnPlan(f"diagnosis_{i + 1:02}", "bernoulli", [rng.normal(-0.5, 0.7)], [2.5], levels=(False, True))
         for i in range(n_binary)
     ]
     for i in range(n_real):
         level = 10.0 ** rng.uniform(0.5, 2.5, 1)
         scale = level * rng.uniform(0.1, 0.25)
-        plans.append(Plan(f"lab_{i + 1:02}", "gaussian", level, scale, {"sd": float(scale[0] * rng.uniform(0.3, 0.8))}))
+        sd = float(scale[0] * rng.uniform(0.3, 0.8))
+        plans.append(ColumnPlan(f"lab_{i + 1:02}", "gaussian", level.tolist(), scale.tolist(), {"sd": sd}))
     for i in range(n_proportion):
-        nu = float(rng.uniform(15, 40))
-        plans.append(Plan(f"share_{i + 1:02}", "beta", rng.normal(0, 0.3, 1), np.array([0.7]), {"nu": nu}))
+        nu = rng.uniform(15, 40)
+        plans.append(ColumnPlan(f"share_{i + 1:02}", "beta", [rng.normal(0, 0.3)], [0.7], {"nu": nu}))
     return plans

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from plurigp.core.threads import one_thread
+from plurigp.core.threads import single_blas_thread
 
 N_FREQUENCIES = 1000
 ROWS_AT_ONCE = 4096
@@ -26,7 +26,7 @@ class Functions:
         """The functions' values at positions x [... Q], as [... P]."""
         x = np.asarray(x, dtype=float)
         flat = x.reshape(-1, x.shape[-1])
-        with one_thread():  # two threads add up in another order: a seed would not always give the same table
+        with single_blas_thread():  # two threads add up in another order: a seed would not always give the same table
             parts = [self._rows(flat[i : i + ROWS_AT_ONCE]) for i in range(0, len(flat), ROWS_AT_ONCE)]
         return np.concatenate(parts or [np.empty((0, len(self.bias)))]).reshape(*x.shape[:-1], len(self.bias))
 

@@ -10,7 +10,7 @@ MECHANISMS = ("random", "observed", "self")
 STRENGTH = 1.5  # log odds of a gap per standard deviation of what drives it
 
 
-def hide(rng: np.random.Generator, truth: pd.DataFrame, missing: float, mechanism: str = "random") -> np.ndarray:
+def draw_gaps(rng: np.random.Generator, truth: pd.DataFrame, missing: float, mechanism: str = "random") -> np.ndarray:
     """True where a cell [N D] is to be hidden; each column that may have gaps loses the share `missing` on average.
 
     "random": whatever the values. "observed": high values of the first column, which keeps all its cells, make gaps

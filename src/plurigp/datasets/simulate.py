@@ -9,10 +9,9 @@ import pandas as pd
 
 from plurigp.core.types import DataError
 from plurigp.data.schema import Schema
-from plurigp.datasets.families import FAMILIES, draw_cells, function_slices, schema_of
 from plurigp.datasets.functions import Functions, draw_functions
-from plurigp.datasets.gaps import hide
-from plurigp.datasets.plans import Plan
+from plurigp.datasets.gaps import draw_gaps
+from plurigp.datasets.samplers import SAMPLERS, ColumnPlan, draw_cells, function_scales, function_slices, plan_column
 
 COLUMNS = {
     "gaussian": 6,
@@ -60,24 +59,14 @@ def simulate(
     plan_rng, x_rng, f_rng, cell_rng, gap_rng = np.random.default_rng(random_state).spawn(5)
     plans = _plans(plan_rng, COLUMNS if columns is None else columns, n_levels, trials)
     ell = _lengthscale(lengthscale, n_components)
-    bias, scale = (np.concatenate([getattr(plan, part) for plan in plans]) for part in ("bias", "scale"))
-    functions = draw_functions(f_rng, bias, scale, ell)
+    functions = draw_functions(f_rng, *function_scales(plans), ell)
     x = x_rng.standard_normal((n_rows, n_components))
     f = functions(x)
-    truth = draw_cells(cell_rng, plans, f)
-    hidden = hide(gap_rng, truth, missing, mechanism)
-    return Simulation(
-        table=truth.mask(hidden),
-        truth=truth,
-        hidden=hidden,
-        x=x,
-        f=f,
-        functions=functions,
-        theta={plan.name: plan.theta for plan in plans},
-        function_slices=function_slices(plans),
-        lengthscale=ell,
-        schema=schema_of(plans, truth),
-    )
+    truth, schema = draw_cells(cell_rng, plans, f)
+    hidden = draw_gaps(gap_rng, truth, missing, mechanism)
+    theta = {plan.name: dict(plan.theta) for plan in plans}
+    slices = function_slices(plans)
+    return Simulation(truth.mask(hidden), truth, hidden, x, f, functions, theta, slices, ell, schema)
 
 
 def _lengthscale(lengthscale: float | Sequence[float], n_components: int) -> np.ndarray:
@@ -92,15 +81,15 @@ def _lengthscale(lengthscale: float | Sequence[float], n_components: int) -> np.
 
 def _plans(
     rng: np.random.Generator, columns: Mapping[str, int], n_levels: int | Sequence[int], trials: int
-) -> list[Plan]:
+) -> list[ColumnPlan]:
     """One plan per column, named by its kind and number: gaussian_1, gaussian_2, …"""
-    unknown = [kind for kind in columns if kind not in FAMILIES]
+    unknown = [kind for kind in columns if kind not in SAMPLERS]
     if unknown or sum(columns.values()) < 1:
         found = f"kind {unknown[0]!r} is not known" if unknown else "columns asks for no column"
-        raise DataError(f"{found}; give numbers of columns for some of {', '.join(FAMILIES)}.")
+        raise DataError(f"{found}; give numbers of columns for some of {', '.join(SAMPLERS)}.")
     widths = np.atleast_1d(n_levels).tolist()
     return [
-        FAMILIES[kind].plan(rng, f"{kind}_{i + 1}", widths[i % len(widths)], trials)
+        plan_column(rng, f"{kind}_{i + 1}", kind, widths[i % len(widths)], trials)
         for kind, number in columns.items()
         for i in range(number)
     ]

@@ -8,7 +8,7 @@ from io import BytesIO
 import pandas as pd
 
 from plurigp.data.schema import Column, Schema
-from plurigp.datasets.support_columns import BASELINE, FIELDS, OUTCOMES, SCORES, Field
+from plurigp.datasets.support_columns import BASELINE, FIELDS, OUTCOMES, SCORES, SupportColumn
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +54,7 @@ def _bundled() -> pd.DataFrame:
     return pd.DataFrame({field.name: _typed(frame[field.name], field) for field in FIELDS})
 
 
-def _typed(series: pd.Series, field: Field) -> pd.Series:
+def _typed(series: pd.Series, field: SupportColumn) -> pd.Series:
     """A column of the file in the dtype its field asks for; text is left as the reader made it."""
     if field.dtype == "str":
         return series
@@ -64,25 +64,12 @@ def _typed(series: pd.Series, field: Field) -> pd.Series:
     return text.astype(pd.CategoricalDtype(list(field.levels), ordered=True))
 
 
-def _column(field: Field, table: pd.DataFrame) -> Column:
-    return Column(
-        name=field.name,
-        kind=field.kind,
-        reason=field.reason,
-        levels=field.levels,
-        trials=field.trials,
-        dtype=str(table[field.name].dtype),
-    )
+def _column(field: SupportColumn, table: pd.DataFrame) -> Column:
+    dtype = str(table[field.name].dtype)
+    return Column(field.name, field.kind, field.reason, field.levels, field.trials, dtype=dtype)
 
 
 def _dictionary() -> pd.DataFrame:
-    return pd.DataFrame(
-        {
-            "column": [field.name for field in FIELDS],
-            "published_as": [field.source for field in FIELDS],
-            "role": [field.role for field in FIELDS],
-            "kind": [field.kind for field in FIELDS],
-            "unit": [field.unit for field in FIELDS],
-            "meaning": [field.meaning for field in FIELDS],
-        }
-    )
+    names = {"name": "column", "source": "published_as"}
+    parts = ("name", "source", "role", "kind", "unit", "meaning")
+    return pd.DataFrame({names.get(part, part): [getattr(field, part) for field in FIELDS] for part in parts})

@@ -1,8 +1,8 @@
-"""Which family suits a column: candidates side by side in one map, judged by the cells that were hidden from it.
+"""Which family suits a column: candidate kinds compared in one map by the log density of hidden cells.
 
-A count may look over-dispersed only because the map moves its mean, so a column by itself cannot tell; the others can.
-Every column enters once per candidate kind, all copies share one latent position, and the weight of its prior grows
-with the number of copies. Cells are hidden in turns, so that each is predicted once by every candidate.
+A count may look over-dispersed by itself only because its mean depends on the other columns. So every column enters the
+model once per candidate kind, all copies share one latent position, and the weight of its prior grows with the number
+of copies. Cells are hidden in folds: each is predicted once by every candidate.
 """
 
 from dataclasses import dataclass, replace
@@ -16,8 +16,8 @@ from plurigp.data.kinds import cells_in, read_column, settled
 from plurigp.data.schema import changed
 from plurigp.estimator import PluriGP
 
-CLEARLY = 2.5  # standard errors
-EXTREME = 0.02  # share of the cells, at either end, whose differences count as the next ones do
+MIN_GAIN = 2.5  # standard errors by which a kind must beat a safer one
+WINSORISED = 0.02  # share of the differences, at either end, that count as the next ones do
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,7 @@ def candidates(column: Column, frame: pd.DataFrame) -> list[str]:
 
 def _allows(column: Column, kind: str, frame: pd.DataFrame) -> bool:
     try:
-        other = _declared(column, kind, frame)
-        numbers = read_column(other, cells_in(frame, column.name), frame)
+        numbers = read_column(_declared(column, kind, frame), cells_in(frame, column.name), frame)
     except DataError:
         return False
     return not KINDS[kind].needs_zeros or bool((numbers[:, 0] == 0).any())
@@ -69,62 +68,49 @@ def compare_kinds(
     used = Coder.fit(frame, schema).schema.used
     kinds = {column.name: candidates(column, frame) for column in used}
     copies = {f"{c.name}: {kind}": _declared(c, kind, frame) for c in used for kind in kinds[c.name]}
-    wide, whole = _side_by_side(copies, frame)
-    rng = np.random.default_rng(random_state)
-    turns = {name: rng.integers(0, n_folds, len(frame)) for name in kinds}
-    scores = np.full((len(frame), len(copies)), np.nan)
-    for turn in range(n_folds):
-        shown = wide.assign(**{name: wide[name].mask(turns[c.name] == turn) for name, c in copies.items()})
-        model = PluriGP(
-            n_components,
-            schema=whole,
-            max_epochs=max_epochs,
-            kl_weight=len(copies) / len(used),
-            random_state=random_state,
-            calibrate=False,
-        ).fit(shown)
-        cells = model.score_cells(shown, wide).to_numpy()
-        scores = np.where(np.isnan(cells), scores, cells)
-    by_copy = pd.DataFrame(scores, columns=list(copies))
-    return {c.name: _advice(c, kinds[c.name], by_copy) for c in used if len(kinds[c.name]) > 1}
-
-
-def _side_by_side(copies: dict[str, Column], frame: pd.DataFrame) -> tuple[pd.DataFrame, Schema]:
-    """The table with a column per copy, and the columns that some of them are read with."""
     companions = sorted({c.companion for c in copies.values() if c.companion is not None})
     wide = pd.DataFrame(
         {name: frame[c.name] for name, c in copies.items()} | {name: frame[name] for name in companions}
     )
     columns = [replace(column, name=name) for name, column in copies.items()]
-    return wide, Schema((*columns, *(Column(name, "aside") for name in companions)))
+    model = PluriGP(
+        n_components,
+        schema=Schema((*columns, *(Column(name, "aside") for name in companions))),
+        max_epochs=max_epochs,
+        kl_weight=len(copies) / len(used),
+        random_state=random_state,
+        calibrate=False,
+    )
+    rng = np.random.default_rng(random_state)
+    folds = {name: rng.integers(0, n_folds, len(frame)) for name in kinds}
+    scores = np.full((len(frame), len(copies)), np.nan)
+    for fold in range(n_folds):
+        shown = wide.assign(**{name: wide[name].mask(folds[c.name] == fold) for name, c in copies.items()})
+        cells = model.fit(shown).score_cells(shown, wide).to_numpy()
+        scores = np.where(np.isnan(cells), scores, cells)
+    by_copy = pd.DataFrame(scores, columns=list(copies))
+    return {c.name: _compared(c, kinds[c.name], by_copy) for c in used if len(kinds[c.name]) > 1}
 
 
-def _advice(column: Column, kinds: list[str], scores: pd.DataFrame) -> Comparison:
+def _compared(column: Column, kinds: list[str], scores: pd.DataFrame) -> Comparison:
     """The best score wins, unless a safer kind does about as well."""
     cells = {kind: scores[f"{column.name}: {kind}"].dropna().to_numpy() for kind in kinds}
     means = {kind: float(part.mean()) for kind, part in cells.items()}
     best = max(kinds, key=means.__getitem__)
     for safer in KINDS[best].safer:
-        best = safer if safer in cells and not _clear(cells[best], cells[safer]) else best
-    gains = {kind: _gain(cells[best], part) for kind, part in cells.items()}
+        best = safer if safer in cells and not _is_clear(cells[best] - cells[safer]) else best
+    gains = {kind: cells[best] - part for kind, part in cells.items()}
+    errors = {kind: _standard_error(gain) for kind, gain in gains.items()}
     return Comparison(
-        column.name,
-        column.kind,
-        best,
-        means,
-        {kind: gain for kind, (gain, _) in gains.items()},
-        {kind: error for kind, (_, error) in gains.items()},
+        column.name, column.kind, best, means, {kind: float(gain.mean()) for kind, gain in gains.items()}, errors
     )
 
 
-def _clear(best: np.ndarray, other: np.ndarray) -> bool:
-    """A gain beyond chance; the few wild cells that a heavy tail explains must not drown it in their spread."""
-    difference = best - other
-    gain, error = _gain(np.clip(difference, *np.quantile(difference, [EXTREME, 1 - EXTREME])), 0.0)
-    return gain >= CLEARLY * error
+def _is_clear(gain: np.ndarray) -> bool:
+    """A gain beyond chance; winsorised, so that the few cells that a heavy tail explains do not drown it."""
+    gain = np.clip(gain, *np.quantile(gain, [WINSORISED, 1 - WINSORISED]))
+    return bool(gain.mean() >= MIN_GAIN * _standard_error(gain))
 
 
-def _gain(best: np.ndarray, other: np.ndarray | float) -> tuple[float, float]:
-    """Mean difference and its standard error."""
-    difference = best - other
-    return float(difference.mean()), float(difference.std() / np.sqrt(len(difference)))
+def _standard_error(gain: np.ndarray) -> float:
+    return float(gain.std() / np.sqrt(len(gain)))

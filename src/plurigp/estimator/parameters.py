@@ -1,6 +1,6 @@
 """What people may set on PluriGP; anything else is an error that names the parameter."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from numbers import Integral, Real
 from typing import Any
 
@@ -17,9 +17,13 @@ CHOICES = {
     "start": ("informed", "random"),
     "dtype": ("float32", "float64"),
 }
-SWITCHES = ("calibrate", "refine")
-COUNTS = ("n_components", "n_inducing", "batch_size", "n_init")
-AMOUNTS = {"kl_weight": "at least 0", "tol": "at least 0", "learning_rate": "above 0"}
+RANGES: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "kl_weight": (lambda value: 0 <= value < np.inf, "at least 0"),
+    "tol": (lambda value: 0 <= value < np.inf, "at least 0"),
+    "learning_rate": (lambda value: 0 < value < np.inf, "above 0"),
+    "kl_covariance_weight": (lambda value: 0 < value <= 1, "above 0 and of at most 1"),
+    "hiding": (lambda value: 0 <= value < 1, "of at least 0 and below 1"),
+}
 
 
 def check_parameters(given: Mapping[str, Any]) -> None:
@@ -28,34 +32,24 @@ def check_parameters(given: Mapping[str, Any]) -> None:
     for name, known in CHOICES.items():
         if not isinstance(given[name], str) or given[name] not in known:
             raise ValueError(f"{name}={given[name]!r} is not one of {', '.join(known)}")
-    for name in COUNTS:
+    for name in ("n_components", "n_inducing", "batch_size", "n_init"):
         check_count(name, given[name])
     if given["max_epochs"] is not None:
         check_count("max_epochs", given["max_epochs"])
-    for name, low in AMOUNTS.items():
-        value = given[name]
-        if not _is_number(value, Real) or not 0 <= value < np.inf or (low == "above 0" and value == 0):
-            raise ValueError(f"{name}={value!r} must be a number {low}")
-    weight = given["kl_covariance_weight"]
-    if not _is_number(weight, Real) or not 0 < weight <= 1:
-        raise ValueError(f"kl_covariance_weight={weight!r} must be a number above 0 and of at most 1")
-    if not _is_number(given["hiding"], Real) or not 0 <= given["hiding"] < 1:
-        raise ValueError(f"hiding={given['hiding']!r} must be a number of at least 0 and below 1")
-    for name in SWITCHES:
+    for name, (allows, text) in RANGES.items():
+        if not _is_number(given[name], Real) or not allows(given[name]):
+            raise ValueError(f"{name}={given[name]!r} must be a number {text}")
+    for name in ("calibrate", "refine"):
         if not isinstance(given[name], bool | np.bool_):
             raise ValueError(f"{name}={given[name]!r} must be True or False")
     if given["device"] is not None and not isinstance(given["device"], str):
         raise ValueError(f"device={given['device']!r} must be the name of a platform or None")
-    _check_quadrature(given["n_quadrature"])
-
-
-def _check_quadrature(given: Any) -> None:
-    if isinstance(given, Mapping):
-        check_kinds("n_quadrature", given)
-        for kind, points in given.items():
+    if isinstance(given["n_quadrature"], Mapping):
+        check_kinds("n_quadrature", given["n_quadrature"])
+        for kind, points in given["n_quadrature"].items():
             check_count(f"n_quadrature[{kind!r}]", points)
-    elif given is not None:
-        check_count("n_quadrature", given)
+    elif given["n_quadrature"] is not None:
+        check_count("n_quadrature", given["n_quadrature"])
 
 
 def check_count(name: str, value: Any) -> None:

@@ -2,28 +2,36 @@
 
 import hashlib
 import json
-import os
-import shutil
-import tempfile
+from collections.abc import Collection
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
+import equinox as eqx
+import jax
 import numpy as np
+from jaxtyping import jaxtyped
 from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
+import plurigp
+from plurigp.answers.pit import KNOTS, identity_maps
+from plurigp.core.files import whole_file
 from plurigp.core.types import DataError
-from plurigp.inference.encoder import Encoder, FactorEncoder, FreeRows, Network
+from plurigp.data import Coder
+from plurigp.estimator.fitting import FittedModel, as_history
+from plurigp.inference.encoder import Encoder, FactorEncoder, FreeRows
 from plurigp.inference.gp.kernels import Kernel, parse_kernel
 from plurigp.inference.gp.sparse import Posterior, SparseGP
 from plurigp.inference.model import Model, Settings
 from plurigp.likelihoods.evaluate import Thetas
-from plurigp.likelihoods.layout import Layout
+from plurigp.likelihoods.layout import Layout, make_layout
+from plurigp.likelihoods.registry import outside_modules
 
-FORMAT = 1
+MODEL_FORMAT = 1
 ARRAYS, MANIFEST = "model.safetensors", "model.json"
-RANK_MAPS = "gaps.rank_maps"
+PIT_MAPS, INDICATOR_COLUMNS = "gaps.rank_maps", "encoder.watched"  # as first saved
 
 
 def _digest(content: bytes) -> str:
@@ -35,25 +43,19 @@ def _canonical(manifest: dict[str, Any]) -> bytes:
 
 
 def write_model(folder: str | Path, arrays: dict[str, np.ndarray], manifest: dict[str, Any]) -> Path:
-    """Write both files into a fresh folder, complete or not at all; an existing model there is replaced."""
+    """Write both files, complete or not at all; an existing model in the folder is replaced."""
     folder = Path(folder)
     if folder.exists() and not folder.is_dir():
         raise DataError(f"{folder}: is a file; a model is saved into a folder of its own")
     if folder.exists() and any(folder.iterdir()) and not (folder / MANIFEST).exists():
         raise DataError(f"{folder}: holds other files and no model; choose an empty or a new folder")
     tensors = save_tensors({name: np.ascontiguousarray(a) for name, a in sorted(arrays.items())})
-    body = {"format": FORMAT, **manifest, "arrays_sha256": _digest(tensors)}
+    body = {"format": MODEL_FORMAT, **manifest, "arrays_sha256": _digest(tensors)}
     text = json.dumps({**body, "manifest_sha256": _digest(_canonical(body))}, indent=1, sort_keys=True)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    fresh = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
-    try:
-        (fresh / ARRAYS).write_bytes(tensors)
-        (fresh / MANIFEST).write_text(text + "\n", encoding="utf-8")
-        folder.mkdir(exist_ok=True)
-        for name in (ARRAYS, MANIFEST):
-            os.replace(fresh / name, folder / name)
-    finally:
-        shutil.rmtree(fresh, ignore_errors=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    with whole_file(folder / MANIFEST) as manifest_file, whole_file(folder / ARRAYS) as arrays_file:
+        arrays_file.write_bytes(tensors)
+        manifest_file.write_text(text + "\n", encoding="utf-8")
     return folder
 
 
@@ -83,81 +85,99 @@ def _read_manifest(path: Path) -> dict[str, Any]:
         held = _digest(_canonical(body))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise DataError(f"{path}: is not a plurigp manifest; save the model again") from None
-    if version > FORMAT:
-        raise DataError(f"{path}: format {version} is newer than this plurigp reads ({FORMAT}); upgrade plurigp")
+    if version > MODEL_FORMAT:
+        raise DataError(f"{path}: format {version} is newer than this plurigp reads ({MODEL_FORMAT}); upgrade plurigp")
     if stated != held:
         raise DataError(f"{path}: was changed after saving (its hash differs); save the model again")
     return body
 
 
-# --- a model as named arrays ---
+# --- a fitted model as named arrays and a manifest ---
 
-_NETWORKS = ("net_mean", "net_sd")
-_NETWORK = ("w1", "b1", "w2", "b2")
-_ENCODERS = {
-    FactorEncoder: ("shift", "scale", "loadings", "log_precision"),
-    Encoder: ("shift", "scale", "linear", "offset"),
-}
+
+def save_fitted(folder: str | Path, fitted: FittedModel, params: dict[str, Any], features: Collection[object]) -> Path:
+    """Write a fitted model; `params` are PluriGP's, `features` the table's columns: names, or else numbers."""
+    manifest = {
+        "plurigp": plurigp.__version__,
+        "jax": jax.__version__,
+        "params": {name: _jsonable(value) for name, value in params.items() if name != "schema"},
+        "schema_declared": params["schema"] is not None,
+        "settings": asdict(fitted.settings),
+        "coder": fitted.coder.to_dict(),
+        "families": outside_modules(c.kind for c in fitted.coder.schema.used),
+        "feature_names_in": [name for name in features if isinstance(name, str)],
+        "n_features_in": len(features),
+        "elbo": fitted.elbo,
+        "stopped": fitted.stopped,
+        "history": [[name, column.tolist()] for name, column in fitted.history.items()],
+    }
+    return write_model(folder, model_arrays(fitted.model, fitted.q) | {PIT_MAPS: fitted.pit_maps}, manifest)
+
+
+def load_fitted(arrays: dict[str, np.ndarray], manifest: dict[str, Any]) -> FittedModel:
+    """The fitted model that was saved."""
+    coder, settings = Coder.from_dict(manifest["coder"]), Settings(**manifest["settings"])
+    layout = make_layout(coder.schema)
+    maps = arrays.get(PIT_MAPS, identity_maps(len(layout.order)))  # older models have none
+    if maps.shape != (len(layout.order), len(KNOTS)) or not (np.diff(maps) > 0).all():
+        raise DataError(f"the saved model's array {PIT_MAPS!r} is not a PIT map per column; save the model again")
+    model, q = model_from_arrays(arrays, settings, layout)
+    history = as_history(dict(manifest["history"]))
+    return FittedModel(coder, settings, model, q, maps, float(manifest["elbo"]), str(manifest["stopped"]), history)
+
+
+def _jsonable(value: Any) -> Any:
+    """A parameter as JSON keeps it; a generator object as random_state cannot be kept and becomes null."""
+    try:
+        return json.loads(json.dumps(value, default=lambda v: v.item()))
+    except (TypeError, AttributeError, ValueError):
+        return None
 
 
 def model_arrays(model: Model, q: Posterior) -> dict[str, np.ndarray]:
-    """Every array of a trained model under a readable name."""
-    gp, encoder = model.gp, model.encoder
-    named = {
-        "gp.Z": gp.Z,
-        "gp.bias": gp.bias,
-        "gp.log_scale": gp.log_scale,
-        "gp.kernel.log_lengthscales": gp.kernel.log_lengthscales,
-        "gp.kernel.log_weights": gp.kernel.log_weights,
-        "q.m": q.m,
-        "q.S": q.S,
-        "q.trace": q.trace,
-        "q.logdet": q.logdet,
-    }
-    for number, theta in enumerate(model.thetas):
-        named |= {f"theta.{number}.{name}": value for name, value in theta.items()}
-    if isinstance(encoder, FreeRows):
-        named |= {"encoder.mean": encoder.mean, "encoder.log_sd": encoder.log_sd}
-    else:
-        named |= {f"encoder.{name}": getattr(encoder, name) for name in _ENCODERS[type(encoder)]}
-        named["encoder.watched"] = np.asarray(encoder.watched, np.int32)
-        for net in _NETWORKS:
-            named |= {f"encoder.{net}.{name}": getattr(getattr(encoder, net), name) for name in _NETWORK}
-    return {name: np.asarray(value) for name, value in named.items()}
+    """Every array of a trained model under its path in the model, such as "encoder.net_mean.w1"."""
+    tree = {"encoder": model.encoder, "gp": model.gp, "theta": model.thetas, "q": q}
+    leaves, _ = jax.tree_util.tree_flatten_with_path(tree)
+    named = {jax.tree_util.keystr(path, simple=True, separator="."): np.asarray(leaf) for path, leaf in leaves}
+    if not isinstance(model.encoder, FreeRows):
+        named[INDICATOR_COLUMNS] = np.asarray(model.encoder.indicator_columns, np.int32)
+    return named
 
 
 def model_from_arrays(arrays: dict[str, np.ndarray], settings: Settings, layout: Layout) -> tuple[Model, Posterior]:
-    """The inverse of `model_arrays`."""
+    """The inverse of `model_arrays`; axes of one name, such as Q or M, must have one length in all arrays."""
+    annotations: dict[str, Any] = {}
 
     def take(name: str) -> np.ndarray:
         if name not in arrays:
             raise DataError(f"the saved model has no array {name!r}; save the model again")
         return arrays[name]
 
-    def network(net: str) -> Network:
-        return Network(*(take(f"encoder.{net}.{name}") for name in _NETWORK))
+    def build(make: Any, path: str, **known: Any) -> Any:
+        """A module or named tuple: each field is known, an array of its name, or built in turn."""
+        optional = getattr(make, "_field_defaults", {})  # of a named tuple; None in a trained model
+        for field, annotation in make.__annotations__.items():
+            name = f"{path}.{field}"
+            if field in known or field in optional:
+                continue
+            if isinstance(annotation, type) and issubclass(annotation, eqx.Module):
+                known[field] = build(annotation, name)
+            else:
+                known[field], annotations[name] = take(name), annotation
+        return make(**known)
 
-    encoder: FactorEncoder | Encoder | FreeRows
-    if settings.encoder == "free":
-        encoder = FreeRows(take("encoder.mean"), take("encoder.log_sd"))
-    else:
-        make = FactorEncoder if settings.encoder == "factors" else Encoder
-        parts: list[Any] = [take(f"encoder.{name}") for name in _ENCODERS[make]]
-        watched = tuple(int(column) for column in take("encoder.watched"))
-        encoder = make(watched, *parts, *(network(name) for name in _NETWORKS))
-    kernel = Kernel(parse_kernel(settings.kernel), take("gp.kernel.log_lengthscales"), take("gp.kernel.log_weights"))
-    gp = SparseGP(kernel, take("gp.Z"), take("gp.bias"), take("gp.log_scale"))
+    make = {"factors": FactorEncoder, "free": FreeRows}.get(settings.encoder, Encoder)
+    read = {} if make is FreeRows else {"indicator_columns": tuple(map(int, take(INDICATOR_COLUMNS)))}
+    encoder = build(make, "encoder", **read)
+    gp = build(SparseGP, "gp", kernel=build(Kernel, "gp.kernel", parts=parse_kernel(settings.kernel)))
     thetas: Thetas = tuple(
         {name.split(".")[2]: value for name, value in arrays.items() if name.startswith(f"theta.{number}.")}
         for number in range(len(layout.blocks))
     )
-    q = Posterior(take("q.m"), take("q.S"), take("q.trace"), take("q.logdet"))
+    q = build(Posterior, "q")
+    with jaxtyped("context"):  # remembers the length of every named axis
+        for name, annotation in annotations.items():
+            if not isinstance(arrays[name], get_args(annotation)):
+                found = f"array {name!r} ({'×'.join(map(str, arrays[name].shape))})"
+                raise DataError(f"the saved model's {found} does not fit the others; save the model again")
     return Model(encoder, gp, thetas), q
-
-
-def rank_maps_from(arrays: dict[str, np.ndarray], unchanged: np.ndarray) -> np.ndarray:
-    """The saved maps of ranks [D K]; a model from before there were any has the unchanged ones."""
-    maps = arrays.get(RANK_MAPS, unchanged)
-    if maps.shape != unchanged.shape or not (np.diff(maps) > 0).all():
-        raise DataError(f"the saved model's array {RANK_MAPS!r} is not a map of ranks per column; save the model again")
-    return maps

@@ -1,53 +1,28 @@
-"""PluriGP: the scikit-learn face, the only mutable object. It adapts; the work is done below."""
+"""PluriGP, scikit-learn's face of the model: it adapts tables and parameters; the work is done below."""
 
-import json
-import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, replace
-from functools import partial
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-import plurigp
-from plurigp.answers.calibration import Calibration
 from plurigp.answers.density import cell_log_density, effective_sample_size, log_density, reconstruction
 from plurigp.answers.draws import draw_given, draw_rows
-from plurigp.answers.fill import fill_values, level_probabilities, values_at
-from plurigp.answers.gaps import describe
+from plurigp.answers.fill import fill_values, levels_of_columns, values_at
+from plurigp.answers.gaps import describe_gaps
 from plurigp.answers.latent import positions
-from plurigp.answers.pit import unchanged
-from plurigp.answers.predictor import Predictor, make_predictor
+from plurigp.answers.predictor import Predictor
 from plurigp.core.types import DataError
 from plurigp.data import Coder, Schema, Table, infer_schema, is_parquet, read_table, to_frame, to_rows
+from plurigp.estimator.fitting import FittedModel, as_predictor, as_seed, fit_model
 from plurigp.estimator.parameters import check_count, check_parameters
-from plurigp.estimator.persistence import (
-    RANK_MAPS,
-    model_arrays,
-    model_from_arrays,
-    rank_maps_from,
-    read_model,
-    write_model,
-)
-from plurigp.estimator.progress import ProgressLine
-from plurigp.inference.bound import BoundSpec
-from plurigp.inference.compiling import compiled_work
-from plurigp.inference.gp.sparse import Posterior, blank
-from plurigp.inference.model import Model, Settings, init_model
-from plurigp.inference.schedule import Schedule, enough_epochs
-from plurigp.inference.training import Data, Epoch, Trained, train
-from plurigp.likelihoods.layout import Layout, arrange_columns, make_layout, n_shared, rules_of
-from plurigp.likelihoods.registry import import_families, outside_modules
-from plurigp.likelihoods.rules import Rule
-
-COLLAPSED = 0.05  # a sd of encoded means below this in every dimension is a collapsed map
+from plurigp.estimator.persistence import load_fitted, read_model, save_fitted
+from plurigp.likelihoods.layout import make_layout
+from plurigp.likelihoods.registry import import_families
 
 
 class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -85,7 +60,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     verbose : show a progress line when standard error is a terminal.
     """
 
-    def __init__(
+    def __init__(  # long: scikit-learn wants every parameter named, and stored as it is
         self,
         n_components: int = 2,
         *,
@@ -153,124 +128,30 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return self
 
     def _fit(self, X: Any) -> None:
-        check_parameters(self.get_params(deep=False))
+        given = self.get_params(deep=False)
+        check_parameters(given)
         frame = self._frame(X, reset=True)
         if len(frame) < 2:
             raise DataError("1 sample (row) is not enough to learn a map from; give at least 2 rows")
-        coder = Coder.fit(frame, infer_schema(frame, self.schema))
-        layout = make_layout(coder.schema)
-        values, seen = arrange_columns(layout, coder.coded_columns(frame), len(frame), self.dtype)
-        settings = self._settings(len(frame))
-        seed = _seed(self.random_state)
-        wanted = self.calibrate and self.encoder != "free"
-        calibration = Calibration(layout, values, seen, coder.schema, seed) if wanted else None
-        with self._device(), compiled_work():
-            run, elbo = self._best_of(settings, coder.schema, layout, Data(values, seen), seed, calibration)
-        self.coder_, self.schema_ = coder, coder.schema
-        self._settings_ = settings
-        self._take(layout, run)
-        self._record(layout, seen, run, elbo)
-        if calibration is not None:
-            with self._device():
-                self.rank_maps_ = calibration.maps(self._predictor)
+        self._store(fit_model(frame, Coder.fit(frame, infer_schema(frame, self.schema)), given))
 
-    def _device(self) -> AbstractContextManager[Any]:
-        if self.device is None:
-            return nullcontext()
-        try:
-            return jax.default_device(jax.devices(self.device)[0])
-        except RuntimeError:
-            known = ", ".join(sorted({d.platform for d in jax.devices()}))
-            raise ValueError(f"device={self.device!r} is not here; JAX finds: {known}") from None
+    def _store(self, fitted: FittedModel) -> None:
+        self._fitted = fitted
+        self._predictor = as_predictor(fitted.model, fitted.q, make_layout(fitted.coder.schema), self.get_params())
+        self._n_features_out = fitted.settings.n_components
+        self.coder_, self.schema_, self.model_ = fitted.coder, fitted.coder.schema, fitted.model
+        self.pit_maps_, self.history_ = fitted.pit_maps, fitted.history
+        self.elbo_, self.stopped_, self.n_iter_ = fitted.elbo, fitted.stopped, len(fitted.history)
+        self.lengthscales_ = np.exp(np.asarray(fitted.model.gp.kernel.log_lengthscales, float)[-1])
 
-    def _rules(self, layout: Layout) -> tuple[Rule, ...]:
-        given = self.n_quadrature
-        if isinstance(given, Mapping):
-            return rules_of(layout, {kind: int(points) for kind, points in given.items()})
-        return rules_of(layout, None if given is None else int(given))
+    @property
+    def predictor_(self) -> Predictor:
+        """The Predictor that the functions of plurigp.answers are asked with; refined if refine=True."""
+        check_is_fitted(self)
+        made, refined = self._predictor, bool(self.refine)
+        return made if made.refined == refined else replace(made, refined=refined)
 
-    def _settings(self, n_rows: int) -> Settings:
-        return Settings(
-            n_components=int(self.n_components),
-            n_inducing=int(min(self.n_inducing, n_rows)),
-            kernel=self.kernel,
-            encoder=self.encoder,
-            start=self.start,
-        )
-
-    def _best_of(
-        self,
-        settings: Settings,
-        schema: Schema,
-        layout: Layout,
-        data: Data,
-        seed: int,
-        calibration: Calibration | None,
-    ) -> tuple[Trained, float]:
-        """Train n_init times and keep the run with the best bound (in coded units)."""
-        sampling = self.expectation == "sampling"
-        spec = BoundSpec(
-            layout,
-            self._rules(layout),
-            kl_weight=float(self.kl_weight),
-            sampling=sampling,
-            hiding=float(self.hiding),
-            n_shared=n_shared(layout, data.seen) if self.optimizer == "natural" and not sampling else 0,
-        )
-        schedule = Schedule(
-            max_epochs=int(self.max_epochs or enough_epochs(len(data.values), int(self.batch_size))),
-            batch_size=int(self.batch_size),
-            learning_rate=float(self.learning_rate),
-            tol=float(self.tol),
-            optimizer=self.optimizer,
-            kl_covariance_weight=float(self.kl_covariance_weight),
-        )
-        runs = []
-        for restart in range(self.n_init):
-            model = init_model(seed + restart, settings, schema, layout, data.values, data.seen)
-            beside = None
-            if calibration is not None and restart == 0:
-                untrained = blank(layout.n_functions, settings.n_inducing, self.dtype)
-                beside = partial(calibration.compile_in_background, self._as_predictor(model, untrained, layout))
-            model = jax.tree.map(lambda leaf: np.asarray(leaf, self.dtype), model)
-            label = f"restart {restart + 1}/{self.n_init}  " if self.n_init > 1 else ""
-            with ProgressLine(schedule.max_epochs, len(data.values), bool(self.verbose), label) as line:
-                run = train(spec, model, data, schedule, seed + restart, _and_once(line, beside))
-            runs.append((run, float(run.bound.total)))
-        if calibration is not None:
-            calibration.wait()
-        return max(runs, key=lambda r: r[1])
-
-    def _take(self, layout: Layout, run: Trained) -> None:
-        self.model_ = jax.tree.map(np.asarray, run.model)
-        self._q = jax.tree.map(np.asarray, run.q)
-        self._n_features_out = int(self.n_components)
-        self._build(layout)
-
-    def _as_predictor(self, model: Model, q: Posterior, layout: Layout) -> Predictor:
-        return make_predictor(model, q, layout, self._rules(layout), float(self.kl_weight))
-
-    def _build(self, layout: Layout) -> None:
-        self._predictor = self._as_predictor(self.model_, self._q, layout)
-        self.rank_maps_ = unchanged(len(layout.order))
-        self.lengthscales_ = np.exp(np.asarray(self.model_.gp.kernel.log_lengthscales, float)[-1])
-
-    def _record(self, layout: Layout, seen: np.ndarray, run: Trained, elbo: float) -> None:
-        by_kind = _units_by_kind(self.schema_, layout, seen, self.coder_.log_units)
-        self.elbo_ = elbo - sum(by_kind.values())
-        self.n_iter_ = len(run.epochs)
-        self.stopped_ = run.stopped
-        self.history_ = pd.DataFrame([_history_row(layout, e, by_kind) for e in run.epochs])
-        self.history_.index = pd.RangeIndex(1, len(self.history_) + 1, name="epoch")
-        if float(np.max(run.epochs[-1].spread)) < COLLAPSED:
-            warnings.warn(
-                "the latent map has collapsed: the encoded means hardly differ between rows; "
-                "the columns may be unrelated, or try another random_state or start='informed'",
-                RuntimeWarning,
-                stacklevel=3,
-            )
-
-    # --- answers ---
+    # --- tables ---
 
     def _frame(self, X: Any, reset: bool) -> Any:
         """The table as a frame; after fit, columns are matched by name, or by place where one side has no names."""
@@ -291,10 +172,23 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         frame = self._frame(X, reset=False)
         return frame, self.coder_.table(frame)
 
+    def _empty(self, n_rows: int) -> Table:
+        names = [c.name for c in self.schema_.columns]
+        return self.coder_.table(pd.DataFrame(index=range(n_rows), columns=names, dtype=object))
+
+    def _filled(self, X: Any, frame: pd.DataFrame, coded: np.ndarray, fill_limits: bool) -> pd.DataFrame:
+        filled = self.coder_.fill(frame, coded, fill_limits)
+        return filled.set_axis(X.columns, axis=1) if isinstance(X, pd.DataFrame) else filled
+
+    def _in_own_units(self, cells: np.ndarray, table: Table) -> pd.DataFrame:
+        names = [column.name for column in self.schema_.used]
+        return pd.DataFrame(cells - self.coder_.log_units, columns=names, index=table.index)
+
+    # --- answers ---
+
     def transform(self, X: Any, return_std: bool = False) -> Any:
         """Latent means [N Q]; with return_std also their sd. A row's answer does not depend on the other rows."""
-        _, table = self._table(X)
-        mean, sd = positions(self._ready(), table)
+        mean, sd = positions(self.predictor_, self._table(X)[1])
         return (mean, sd) if return_std else mean
 
     def inverse_transform(self, X: Any) -> pd.DataFrame:
@@ -306,7 +200,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         if not np.isfinite(x).all():
             raise ValueError(f"latent positions, row {int(np.argmin(np.isfinite(x).all(1)))}: not finite; leave it out")
         index = X.index if isinstance(X, pd.DataFrame) else None
-        return self.coder_.frame(values_at(self._ready(), self._empty(len(x)), x), index)
+        return self.coder_.frame(values_at(self.predictor_, self._empty(len(x)), x), index)
 
     def impute(self, X: Any, fill_limits: bool = False) -> pd.DataFrame:
         """The table with its gaps filled; observed cells and columns set aside come back untouched.
@@ -314,8 +208,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         With fill_limits, cells known up to a limit ("<0.5") become numbers within it as well.
         """
         frame, table = self._table(X)
-        filled = self.coder_.fill(frame, fill_values(self._ready(), table), fill_limits)
-        return filled.set_axis(X.columns, axis=1) if isinstance(X, pd.DataFrame) else filled
+        return self._filled(X, frame, fill_values(self.predictor_, table), fill_limits)
 
     def impute_draws(
         self, X: Any, n_draws: int = 5, random_state: Any = None, fill_limits: bool = False
@@ -326,10 +219,9 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """
         frame, table = self._table(X)
         check_count("n_draws", n_draws)
-        chunks = draw_given(self._ready(), table, int(n_draws), _seed(random_state))
-        coded = np.concatenate([np.stack(list(chunk.draws)) for chunk in chunks], axis=1)
-        filled = [self.coder_.fill(frame, one, fill_limits) for one in coded]
-        return [one.set_axis(X.columns, axis=1) if isinstance(X, pd.DataFrame) else one for one in filled]
+        drawn = draw_given(self.predictor_, table, int(n_draws), as_seed(random_state))
+        coded = np.concatenate([np.stack(list(chunk.draws)) for chunk in drawn], axis=1)
+        return [self._filled(X, frame, one, fill_limits) for one in coded]
 
     def describe_gaps(
         self, X: Any, levels: Sequence[float] = (0.05, 0.25, 0.5, 0.75, 0.95), n_draws: int = 200, random_state: Any = 0
@@ -344,8 +236,8 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         check_count("n_draws", n_draws)
         if not all(0 < level < 1 for level in levels):
             raise ValueError(f"levels must lie between 0 and 1; got {list(levels)}")
-        chunks = draw_given(self._ready(), table, int(n_draws), _seed(random_state))
-        return describe(self.coder_, table, chunks, list(levels), self.rank_maps_)
+        drawn = draw_given(self.predictor_, table, int(n_draws), as_seed(random_state))
+        return describe_gaps(self.coder_, table, drawn, list(levels), self.pit_maps_)
 
     def level_probabilities(self, X: Any, column: Any) -> pd.DataFrame:
         """p(level | the row's observed cells) for every row and level of one column; the column's own cells count."""
@@ -356,21 +248,20 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         used = self.schema_[column]
         if not used.levels:
             raise DataError(f"column {column!r} is {used.kind} and has no levels; describe_gaps gives its quantiles")
-        shares = level_probabilities(self._ready(), table, names.index(column))
+        (shares,) = levels_of_columns(self.predictor_, table, [names.index(column)])
         return pd.DataFrame(shares[:, : len(used.levels)], columns=list(used.levels), index=table.index)
 
     def score_samples(self, X: Any) -> np.ndarray:
         """A lower bound on log p(observed cells) of every row, importance-weighted, in the columns' own units."""
         _, table = self._table(X)
-        return log_density(self._ready(), table) - table.seen @ self.coder_.log_units
+        return log_density(self.predictor_, table) - table.seen @ self.coder_.log_units
 
     def effective_sample_size(self, X: Any) -> np.ndarray:
         """How many of the draws of a row's position carry its answers (of 64, by their importance weights) [N].
 
-        Near 1, the encoder puts the row where its cells do not, and what is said of it is rough; `refine=True` helps.
+        Near 1, the encoder misplaces the row and its answers are rough; `refine=True` helps.
         """
-        _, table = self._table(X)
-        return effective_sample_size(self._ready(), table)
+        return effective_sample_size(self.predictor_, self._table(X)[1])
 
     def score(self, X: Any, y: Any = None) -> float:
         """The mean of `score_samples`."""
@@ -378,34 +269,23 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def score_cells(self, X: Any, truth: Any) -> pd.DataFrame:
         """log p(cell | the cells in X) for every cell that `truth` has and X has not; NaN elsewhere, own units."""
-        _, shown = self._table(X)
-        _, complete = self._table(truth)
+        shown, complete = self._table(X)[1], self._table(truth)[1]
         if len(complete.seen) != len(shown.seen):
             raise DataError(f"truth has {len(complete.seen)} rows where X has {len(shown.seen)}; give the same rows")
-        cells = cell_log_density(self._ready(), shown, complete) - self.coder_.log_units
-        cells[shown.seen] = np.nan
-        return pd.DataFrame(cells, columns=[c.name for c in self.schema_.used], index=shown.index)
+        cells = cell_log_density(self.predictor_, shown, complete)
+        return self._in_own_units(np.where(shown.seen, np.nan, cells), shown)
 
     def score_reconstruction(self, X: Any) -> pd.DataFrame:
         """E log p of every observed cell under its own row's q(x), NaN at gaps, own units: the paper's score, which
         shows the encoder what is scored."""
         _, table = self._table(X)
-        cells = reconstruction(self._ready(), table) - self.coder_.log_units
-        return pd.DataFrame(cells, columns=[c.name for c in self.schema_.used], index=table.index)
+        return self._in_own_units(reconstruction(self.predictor_, table), table)
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> pd.DataFrame:
         """New rows drawn from the model, x ~ N(0, I), in the columns' own units and levels."""
         check_is_fitted(self)
         check_count("n_samples", n_samples)
-        return self.coder_.frame(draw_rows(self._ready(), self._empty(n_samples), _seed(random_state)))
-
-    def _ready(self) -> Predictor:
-        made, refined = self._predictor, bool(self.refine)
-        return made if made.refined == refined else replace(made, refined=refined)
-
-    def _empty(self, n_rows: int) -> Table:
-        names = [c.name for c in self.schema_.columns]
-        return self.coder_.table(pd.DataFrame(index=range(n_rows), columns=names, dtype=object))
+        return self.coder_.frame(draw_rows(self.predictor_, self._empty(n_samples), as_seed(random_state)))
 
     # --- scikit-learn's boundary ---
 
@@ -425,75 +305,8 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def save(self, folder: str | Path) -> Path:
         """Write the fitted model into a folder: arrays as safetensors, the rest as JSON, both hashed."""
         check_is_fitted(self)
-        params = {k: v for k, v in self.get_params().items() if k != "schema"}
-        manifest = {
-            "plurigp": plurigp.__version__,
-            "jax": jax.__version__,
-            "params": _jsonable(params),
-            "schema_declared": self.schema is not None,
-            "settings": asdict(self._settings_),
-            "coder": self.coder_.to_dict(),
-            "families": outside_modules(c.kind for c in self.schema_.used),
-            "feature_names_in": [str(n) for n in getattr(self, "feature_names_in_", [])],
-            "n_features_in": int(self.n_features_in_),
-            "elbo": self.elbo_,
-            "stopped": self.stopped_,
-            "history": [[name, column.tolist()] for name, column in self.history_.items()],
-        }
-        return write_model(folder, model_arrays(self.model_, self._q) | {RANK_MAPS: self.rank_maps_}, manifest)
-
-
-def _and_once(line: ProgressLine, beside: Callable[[], None] | None) -> Callable[[int, Epoch], None]:
-    """The progress line, and after the first epoch `beside`: sooner, it would compile while training does."""
-
-    def on_epoch(n: int, epoch: Epoch) -> None:
-        if n == 1 and beside is not None:
-            beside()
-        line(n, epoch)
-
-    return on_epoch
-
-
-def _seed(random_state: Any) -> int:
-    """One number from whatever scikit-learn takes as random_state."""
-    return int(check_random_state(random_state).randint(2**31 - 1))
-
-
-def _jsonable(params: dict[str, Any]) -> dict[str, Any]:
-    """Parameters as JSON keeps them; a generator object as random_state cannot be kept and becomes null."""
-
-    def plain(value: Any) -> Any:
-        try:
-            return json.loads(json.dumps(value, default=lambda v: v.item()))
-        except (TypeError, AttributeError, ValueError):
-            return None
-
-    return {name: plain(value) for name, value in params.items()}
-
-
-def _units_by_kind(schema: Schema, layout: Layout, seen: np.ndarray, log_units: np.ndarray) -> dict[str, float]:
-    """Σ log units over the observed cells [N D] (block order) of each kind."""
-    out: dict[str, float] = {}
-    for place, d in enumerate(layout.order):
-        kind = schema.used[d].kind
-        out[kind] = out.get(kind, 0.0) + float(seen[:, place].sum() * log_units[d])
-    return out
-
-
-def _history_row(layout: Layout, epoch: Epoch, units: dict[str, float]) -> dict[str, float]:
-    """The bound's parts of one epoch, in the columns' own units."""
-    fit = {kind: -share for kind, share in units.items()}
-    for block, value in zip(layout.blocks, epoch.bound.expected_log_prob, strict=True):
-        fit[block.likelihood.kind] += float(value)
-    kl_x, kl_u = float(epoch.bound.kl_x), float(epoch.bound.kl_u)
-    return {
-        "bound": sum(fit.values()) - kl_x - kl_u,
-        **{f"expected_log_prob_{kind}": value for kind, value in fit.items()},
-        "kl_x": kl_x,
-        "kl_u": kl_u,
-        "spread": float(np.min(epoch.spread)),
-        "jitter": float(epoch.jitter),
-    }
+        features = getattr(self, "feature_names_in_", range(self.n_features_in_))
+        return save_fitted(folder, self._fitted, self.get_params(), features)
 
 
 def load(folder: str | Path, allow_imports: Iterable[str] = ()) -> PluriGP:
@@ -502,22 +315,12 @@ def load(folder: str | Path, allow_imports: Iterable[str] = ()) -> PluriGP:
     try:
         import_families(manifest.get("families", {}), allow_imports)
         est = PluriGP(**manifest["params"])
-        est.coder_ = Coder.from_dict(manifest["coder"])
-        est.schema_ = est.coder_.schema
-        est.schema = est.schema_ if manifest["schema_declared"] else None
+        fitted = load_fitted(arrays, manifest)
+        est.schema = fitted.coder.schema if manifest["schema_declared"] else None
         est.n_features_in_ = int(manifest["n_features_in"])
         if manifest["feature_names_in"]:
             est.feature_names_in_ = np.asarray(manifest["feature_names_in"], dtype=object)
-        est._settings_ = Settings(**manifest["settings"])
-        layout = make_layout(est.schema_)
-        est.model_, est._q = model_from_arrays(arrays, est._settings_, layout)
-        est._n_features_out = est._settings_.n_components
-        est.elbo_, est.stopped_ = float(manifest["elbo"]), str(manifest["stopped"])
-        est.history_ = pd.DataFrame(dict(manifest["history"]))
-        est.history_.index = pd.RangeIndex(1, len(est.history_) + 1, name="epoch")
-        est.n_iter_ = len(est.history_)
     except (KeyError, TypeError) as error:
         raise DataError(f"{folder}: the manifest lacks or misstates {error}; save the model again") from None
-    est._build(layout)
-    est.rank_maps_ = rank_maps_from(arrays, est.rank_maps_)
+    est._store(fitted)
     return est

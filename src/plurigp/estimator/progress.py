@@ -1,49 +1,48 @@
-"""One line of progress on a terminal, nothing anywhere else."""
+"""Progress of a fit on a terminal, nothing anywhere else."""
 
 import sys
-import time
-from types import TracebackType
 
 from rich.console import Console
-from rich.live import Live
-from rich.text import Text
+from rich.progress import Progress, TextColumn, TimeRemainingColumn
 
 from plurigp.inference.training import Epoch
 
 
-class ProgressLine:
-    """`with ProgressLine(...) as line: train(..., on_epoch=line)`: bound, its parts, rate and time left."""
+class FitProgress:
+    """A line per run: the bound and its parts per row, in the units of elbo_, epochs per second and time left at most.
 
-    def __init__(self, max_epochs: int, n_rows: int, shown: bool, label: str = "") -> None:
-        self.max_epochs, self.n_rows, self.label = max_epochs, n_rows, label
-        self.started = time.perf_counter()
-        seen = shown and sys.stderr is not None and sys.stderr.isatty()  # whatever FORCE_COLOR says
-        self.live = Live(console=Console(file=sys.stderr), refresh_per_second=4) if seen else None
+    `log_units` is the bound in coded units minus that in the columns' own. The lines show inside `with progress.lines`.
+    """
 
-    def __enter__(self) -> "ProgressLine":
-        if self.live is not None:
-            self.live.start()
-            self.live.update(Text(f"{self.label}compiling …"))
-        return self
+    def __init__(self, shown: bool, n_runs: int, max_epochs: int, n_rows: int, log_units: float) -> None:
+        self.n_runs, self.max_epochs, self.n_rows, self.log_units = n_runs, max_epochs, n_rows, log_units
+        on_terminal = sys.stderr is not None and sys.stderr.isatty()  # whatever FORCE_COLOR says
+        self.lines = Progress(
+            *(TextColumn(f"{{task.{text}}}") for text in ("description", "fields[bound]", "fields[rate]")),
+            TimeRemainingColumn(compact=True),
+            console=Console(file=sys.stderr),
+            refresh_per_second=4,
+            disable=not (shown and on_terminal),
+        )
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        if self.live is not None:
-            self.live.stop()
+    def phase(self, name: str) -> None:
+        """A new line: a run, which compiles first, or what comes after the runs."""
+        for line in self.lines.tasks[-1:]:
+            self.lines.update(line.id, total=line.completed)  # finished: no time is left
+        self.lines.add_task(f"{name} …", total=None, bound="", rate="")
 
     def __call__(self, epoch: int, record: Epoch) -> None:
-        if self.live is None:
-            return
-        if epoch == 1:  # the first epoch compiles; the rate starts after it
-            self.started = time.perf_counter()
-        seconds = max(time.perf_counter() - self.started, 1e-9)
-        rate = (epoch - 1) / seconds if epoch > 1 else 0.0
-        left = f"{(self.max_epochs - epoch) / rate:4.0f} s left at most" if rate else ""
-        parts = record.bound
-        fit, n = float(sum(parts.expected_log_prob)), self.n_rows
-        self.live.update(
-            Text(
-                f"{self.label}epoch {epoch}/{self.max_epochs}  bound {float(parts.total) / n:.3f} per row "
-                f"(fit {fit / n:.3f}, kl_x {float(parts.kl_x) / n:.3f}, kl_u {float(parts.kl_u) / n:.3f})  "
-                f"{rate:.1f} epochs/s  {left}"
-            )
+        line, bound = self.lines.tasks[-1], record.bound
+        if epoch == 1:
+            self.lines.reset(line.id, total=self.max_epochs)  # the clock starts after compilation
+        label = "epoch" if self.n_runs == 1 else f"run {len(self.lines.tasks)}/{self.n_runs}"
+        own_units = (bound.total - self.log_units, sum(bound.expected_log_prob) - self.log_units)
+        per_row = [float(part) / self.n_rows for part in (*own_units, bound.kl_x, bound.kl_u)]
+        total, fit, kl_x, kl_u = (f"{part:.{2 if abs(part) < 100 else 0}f}" for part in per_row)
+        self.lines.update(
+            line.id,
+            completed=epoch,
+            description=f"{label} {epoch}/{self.max_epochs}",
+            bound=f"bound/row {total} (fit {fit}, kl_x {kl_x}, kl_u {kl_u})",
+            rate=f"{line.speed:.1f}/s" if line.speed else "",
         )

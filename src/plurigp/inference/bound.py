@@ -61,7 +61,7 @@ class Perturbation(NamedTuple):
 
 
 class Trace(NamedTuple):
-    """What the natural-gradient step and the watch over the embedding need from inside the bound."""
+    """What the natural-gradient step and the check for a collapsed map need from inside the bound."""
 
     A: Float[Array, "M S"]
     f_mean: Float[Array, "P S"]
@@ -83,8 +83,8 @@ def _kept(key: Key[Array, ""], hiding: float, shape: tuple[int, ...]) -> Bool[Ar
 
 
 def _normals(key: Key[Array, ""], shape: tuple[int, ...], dtype: jnp.dtype) -> Float[Array, "S B Q"]:
-    """Standard normals by their quantile function, in two halves by a loop: the result of a loop XLA keeps, anything
-    else it computes again for every element of every fused loop that reads it."""
+    """Standard normals by their quantile function, in a loop over two halves: XLA keeps a loop's result, and would
+    compute anything else again in every fused loop that reads it."""
     n = math.prod(shape)
     above = np.nextafter(np.asarray(-1, dtype), np.asarray(0, dtype))
     even = jax.random.uniform(key, (2, (n + 1) // 2), dtype, above, 1)
@@ -111,16 +111,13 @@ def bound(
     cells = expected_log_probs(
         spec.layout,
         model.thetas,
-        jnp.tile(batch.values.T, (1, spec.n_draws)),
-        jnp.tile(batch.seen.T & batch.real, (1, spec.n_draws)),
+        jnp.tile(batch.values, (spec.n_draws, 1)),
+        jnp.tile(batch.seen & batch.real[:, None], (spec.n_draws, 1)),
         f_mean,
         f_var,
         spec.rules,
         jax.random.fold_in(key, 2) if spec.sampling else None,
     )
-    parts = Bound(
-        tuple(batch.weight * block.sum() / spec.n_draws for block in cells),
-        batch.weight * spec.kl_weight * jnp.where(batch.real, kl_x(qx), 0).sum(),
-        kl_u(q),
-    )
-    return parts, Trace(rows.A, f_mean, spread(qx, batch.real), rows.jitter)
+    fit = tuple(batch.weight * block.sum() / spec.n_draws for block in cells)
+    kl_rows = batch.weight * spec.kl_weight * jnp.where(batch.real, kl_x(qx), 0).sum()
+    return Bound(fit, kl_rows, kl_u(q)), Trace(rows.A, f_mean, spread(qx, batch.real), rows.jitter)

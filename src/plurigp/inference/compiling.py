@@ -1,5 +1,5 @@
-"""What all compiled work runs under: float64 where asked for, one BLAS thread, programs kept on disk for the next
-process; and compilation ahead of time, on a thread of its own."""
+"""JAX settings of all compiled work (float64, one BLAS thread, compiled programs cached on disk), and compilation ahead
+of time in a background thread."""
 
 import atexit
 import hashlib
@@ -7,29 +7,30 @@ import os
 import platform
 import sys
 from collections.abc import Iterator
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from threading import Event, Thread
+from threading import Thread
 from typing import Any
 from weakref import WeakSet
 
 import jax
 from jax.experimental.compilation_cache import compilation_cache
 
-from plurigp.core.threads import Shared, one_thread
+from plurigp.core.threads import SharedContext, single_blas_thread
 from plurigp.core.types import INTERRUPTED
 
-VARIABLE = "PLURIGP_CACHE"  # a folder for compiled programs; empty switches the cache off
-WORTH_KEEPING = 0.3  # seconds of compilation from which a program is kept
+CACHE_VARIABLE = "PLURIGP_CACHE"  # a folder for compiled programs; empty switches the cache off
+MIN_COMPILE_SECONDS = 0.3  # programs that compile faster are not cached
 
 
 def cache_folder() -> Path | None:
-    """Where compiled programs are kept: one folder per JAX version and kind of processor, readable by its owner only.
+    """Where compiled programs are cached: one folder per JAX version and processor, readable by its owner only.
 
-    They hold no data: tables enter compiled programs as arguments.
+    Programs hold no data: tables enter them as arguments.
     """
-    given = os.environ.get(VARIABLE)
+    given = os.environ.get(CACHE_VARIABLE)
     if given == "":
         return None
     home = Path(given) if given else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "plurigp"
@@ -43,7 +44,7 @@ def cache_folder() -> Path | None:
 
 @cache
 def _processor() -> str:
-    """A program compiled for one processor may not run on another, and home folders travel."""
+    """A program compiled for one processor may not run on another, and machines may share a home folder."""
     try:
         facts = next(line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("flags"))
     except (OSError, StopIteration):
@@ -52,83 +53,67 @@ def _processor() -> str:
 
 
 @contextmanager
-def compiled_work() -> Iterator[None]:
-    """float64 is available inside, and programs compiled inside are kept; the caller's settings are untouched."""
-    with jax.enable_x64(True), one_thread(), _kept_on_disk():
+def jax_runtime() -> Iterator[None]:
+    """Inside, float64 is available and compiled programs are cached; the caller's settings are untouched."""
+    with jax.enable_x64(True), single_blas_thread(), _disk_cache():
         yield
 
 
+@SharedContext
 @contextmanager
-def _program_cache() -> Iterator[None]:
-    folder = None if _setting("jax_compilation_cache_dir") else cache_folder()
+def _disk_cache() -> Iterator[None]:
+    settings: Any = jax.config  # has no types for its options
+    folder = None if settings.jax_compilation_cache_dir else cache_folder()
     if folder is None:
         yield
         return
-    before = _setting("jax_persistent_cache_min_compile_time_secs")
-    _use(str(folder), WORTH_KEEPING)
+    seconds_before = settings.jax_persistent_cache_min_compile_time_secs
+    _set_cache(str(folder), MIN_COMPILE_SECONDS)
     try:
         yield
     finally:
-        _use(None, before)
+        _set_cache(None, seconds_before)
 
 
-def _setting(name: str) -> Any:
-    return getattr(jax.config, name)
-
-
-def _use(folder: str | None, seconds: float) -> None:
+def _set_cache(folder: str | None, seconds: float) -> None:
     jax.config.update("jax_compilation_cache_dir", folder)
     jax.config.update("jax_persistent_cache_min_compile_time_secs", seconds)
     compilation_cache.reset_cache()
 
 
-_kept_on_disk = Shared(_program_cache)
-
-
 # --- compilation ahead of time ---
 
-_COMPILING: "WeakSet[Compilation]" = WeakSet()
+_COMPILING: "WeakSet[Future[None]]" = WeakSet()
 
 
-class Compilation:
-    """Compiles jitted functions for arguments of given shapes on a thread of its own. Nothing is executed: two programs
-    at once must never depend on each other's threads. Whoever waits can be interrupted, unlike a caller that compiles.
+def compile_in_background(*programs: tuple[Any, tuple[Any, ...]]) -> "Future[None]":
+    """Compile jitted functions for arguments of given shapes, one after the other, in a thread.
+
+    Nothing is executed: two programs at once must never depend on each other's threads. Waiting for the result can be
+    interrupted, unlike compilation in the caller's thread.
     """
+    done: Future[None] = Future()
 
-    def __init__(self, *programs: tuple[Any, tuple[Any, ...]]) -> None:
-        self.error: Exception | None = None
-        self._done = Event()  # Thread.join, when interrupted, takes a running thread for a finished one (Python 3.11)
-        _COMPILING.add(self)
-        Thread(target=self._run, args=programs, daemon=True).start()
-
-    def _run(self, *programs: tuple[Any, tuple[Any, ...]]) -> None:
+    def run() -> None:
         try:
             for jitted, arguments in programs:
                 with jax.enable_x64(True):  # local to a thread
                     jitted.lower(*arguments).compile()
-        except Exception as error:
-            self.error = error
-        finally:
-            self._done.set()
+            done.set_result(None)
+        except BaseException as error:
+            done.set_exception(error)
 
-    def wait(self) -> None:
-        """Until it is done. An error is raised here."""
-        self._done.wait()
-        if self.error is not None:
-            raise self.error
-
-    @property
-    def running(self) -> bool:
-        return not self._done.is_set()
+    _COMPILING.add(done)
+    Thread(target=run, daemon=True).start()
+    return done
 
 
 @atexit.register
-def _leave_in_order() -> None:
+def _wait_at_exit() -> None:
     """XLA cannot stop compiling, and an interpreter that ends beneath it crashes: wait, or after Ctrl-C end at once."""
-    running = [compilation for compilation in _COMPILING if compilation.running]
+    running = [compilation for compilation in _COMPILING if not compilation.done()]
     if running and issubclass(getattr(sys, "last_type", None) or object, KeyboardInterrupt):
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
         os._exit(INTERRUPTED)
-    for compilation in running:
-        compilation._done.wait()
+    wait(running)

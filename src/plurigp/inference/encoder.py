@@ -1,4 +1,4 @@
-"""Recognition: (features, seen) of a row -> q(x). Cells as evidence, networks, or free rows."""
+"""Encoders: (features, seen) of a row -> q(x), by factor analysis with networks, by networks alone, or free rows."""
 
 from typing import NamedTuple
 
@@ -15,9 +15,9 @@ ENCODERS = ("factors", "masked", "paper", "free")
 
 
 class LatentNormal(NamedTuple):
-    """q(x_n) = N(mean, root rootᵀ) for a batch of rows, every root upper triangular: `base` with its rows stretched.
+    """q(x_n) = N(mean, root rootᵀ) for a batch of rows, every root upper triangular: diag(stretch) · base.
 
-    The two are kept apart since everything asked of the root is cheaper to ask of the base.
+    The two are kept apart because draws, densities and KL are cheaper to compute from the base.
     """
 
     mean: Float[Array, "B Q"]
@@ -25,12 +25,8 @@ class LatentNormal(NamedTuple):
     base: Float[Array, "B Q Q"]
 
     @property
-    def root(self) -> Float[Array, "B Q Q"]:
-        return self.stretch[:, :, None] * self.base
-
-    @property
     def sd(self) -> Float[Array, "B Q"]:
-        """Of each dimension by itself."""
+        """Marginal sd of each dimension."""
         return self.stretch * jnp.sqrt((self.base**2).sum(2))
 
     def at(self, noise: Float[Array, "S #B Q"]) -> Float[Array, "S B Q"]:
@@ -50,20 +46,20 @@ class LatentNormal(NamedTuple):
 
 
 def independent(mean: Float[Array, "B Q"], sd: Float[Array, "B Q"]) -> LatentNormal:
-    """A q(x) whose dimensions are."""
+    """Diagonal q(x)."""
     Q = sd.shape[1]
     return LatentNormal(mean, sd, jnp.broadcast_to(np.eye(Q, dtype=sd.dtype), (len(sd), Q, Q)))
 
 
 class Network(eqx.Module):
-    """One tanh layer, Xavier weights; `scale` shrinks the last layer so that a start elsewhere survives."""
+    """One hidden tanh layer."""
 
     w1: Float[Array, "I U"]
     b1: Float[Array, " U"]
-    w2: Float[Array, "U O"]
-    b2: Float[Array, " O"]
+    w2: Float[Array, "U Q"]
+    b2: Float[Array, " Q"]
 
-    def after(self, product: Float[Array, "U B"]) -> Float[Array, "B O"]:
+    def after(self, product: Float[Array, "U B"]) -> Float[Array, "B Q"]:
         """The output, given w1ᵀ inputs."""
         return jnp.tanh(product + self.b1[:, None]).T @ self.w2 + self.b2
 
@@ -71,7 +67,7 @@ class Network(eqx.Module):
 def make_network(
     rng: np.random.Generator, n_in: int, n_hidden: int, n_out: int, scale: float = 1.0, shift: float = 0.0
 ) -> Network:
-    """Xavier-uniform weights; biases zero, the last one `shift`."""
+    """Xavier-uniform weights, the last layer's times `scale`; biases zero, the last one `shift`."""
 
     def xavier(n: int, m: int) -> np.ndarray:
         limit = float(np.sqrt(6 / (n + m)))
@@ -80,23 +76,23 @@ def make_network(
     return Network(xavier(n_in, n_hidden), np.zeros(n_hidden), scale * xavier(n_hidden, n_out), np.full(n_out, shift))
 
 
-REACH = 4.0
+CLIP_AT = 4.0
 
 
 def soft_clip(standard: Array) -> Array:
-    """Standardised features bent towards ±REACH, so that one wild lab value does not throw a row out of the map."""
+    """Standardised features, smoothly bounded to ±CLIP_AT so that one extreme value does not misplace a row."""
     root = np.sqrt if isinstance(standard, np.ndarray) else jnp.sqrt
-    return standard / root(1 + (standard / REACH) ** 2)
+    return standard / root(1 + (standard / CLIP_AT) ** 2)
 
 
 class Encoder(eqx.Module):
     """mean = linear path + network, sd = sigmoid(network), on features standardised over the training rows.
 
-    The networks read concat(features · seen, seen of the watched columns), so a gap is not a zero. Watched are the
-    columns with gaps in training (none in the paper's): of another one's `seen` there would be nothing to learn.
+    The networks read concat(features · seen, missingness indicators), so a gap is not a zero. Only columns with gaps in
+    training have an indicator (none in the paper's encoder): that of another column would be constant.
     """
 
-    watched: tuple[int, ...] = eqx.field(static=True)
+    indicator_columns: tuple[int, ...] = eqx.field(static=True)
     shift: Float[Array, " E"]  # not learned
     scale: Float[Array, " E"]  # not learned
     linear: Float[Array, "E Q"]
@@ -105,13 +101,14 @@ class Encoder(eqx.Module):
     net_sd: Network
 
     def __call__(
-        self, features: Float[Array, "E B"], seen: Bool[Array, "E B"], row_seen: Bool[Array, "D B"]
+        self, features: Float[Array, "B E"], seen: Bool[Array, "B E"], row_seen: Bool[Array, "B D"]
     ) -> LatentNormal:
-        known, told = _read(self, features, seen, row_seen)
-        linear = jnp.pad(self.linear, ((0, len(told)), (0, 0)))
-        first = jnp.concatenate([linear, self.net_mean.w1, self.net_sd.w1], 1)  # one product instead of three
+        """Three products in one: the linear path and the first layers of both networks."""
+        known, indicators = _read(self, features, seen, row_seen)
+        linear = jnp.pad(self.linear, ((0, len(indicators)), (0, 0)))
+        first = jnp.concatenate([linear, self.net_mean.w1, self.net_sd.w1], 1)
         straight, for_mean, for_sd = jax.lax.split(
-            first.T @ jnp.concatenate([known, told]),
+            first.T @ jnp.concatenate([known, indicators]),
             [part.shape[1] for part in (linear, self.net_mean.w1, self.net_sd.w1)],
         )
         mean = straight.T + self.offset + self.net_mean.after(for_mean)
@@ -119,30 +116,19 @@ class Encoder(eqx.Module):
 
 
 class FactorEncoder(eqx.Module):
-    """The posterior of factor analysis, bent by networks: mean = base + sd · network, root = e^network · base root.
+    """The posterior of factor analysis with networks on top: mean = base + sd · network, root = e^network · base root.
 
-    Every cell that is seen adds its precision along its loading, so whatever is missing, the rest is weighed as it
-    should be, and what it leaves open together stays correlated; the networks, which read what `Encoder`'s do, need
-    only learn where the world is not linear.
+    Every observed cell adds its precision along its loading, so q(x) is right for any pattern of gaps where the model
+    is linear; the networks, which read what `Encoder`'s do, need only learn the rest.
     """
 
-    watched: tuple[int, ...] = eqx.field(static=True)
+    indicator_columns: tuple[int, ...] = eqx.field(static=True)
     shift: Float[Array, " E"]  # not learned
     scale: Float[Array, " E"]  # not learned
     loadings: Float[Array, "E Q"]
     log_precision: Float[Array, " E"]
     net_mean: Network
     net_sd: Network
-
-    def __call__(
-        self, features: Float[Array, "E B"], seen: Bool[Array, "E B"], row_seen: Bool[Array, "D B"]
-    ) -> LatentNormal:
-        known, told = _read(self, features, seen, row_seen)
-        linear = self.factors(known, seen)
-        first = jnp.concatenate([self.net_mean.w1, self.net_sd.w1], 1)
-        for_mean, for_sd = jnp.split(first.T @ jnp.concatenate([known, told]), [self.net_mean.w1.shape[1]])
-        mean = linear.mean + linear.sd * self.net_mean.after(for_mean)
-        return LatentNormal(mean, jnp.exp(self.net_sd.after(for_sd)), linear.base)
 
     def factors(self, known: Float[Array, "E B"], seen: Bool[Array, "E B"]) -> LatentNormal:
         """Λ = I + Σ_e p_e l_e l_eᵀ over the features seen; mean Λ⁻¹ Σ_e p_e l_e y_e, covariance Λ⁻¹."""
@@ -154,17 +140,27 @@ class FactorEncoder(eqx.Module):
         mean = _times(W.swapaxes(1, 2), _times(W, (weight * known).T @ L))
         return LatentNormal(mean, jnp.ones_like(mean), W.swapaxes(1, 2))
 
+    def __call__(
+        self, features: Float[Array, "B E"], seen: Bool[Array, "B E"], row_seen: Bool[Array, "B D"]
+    ) -> LatentNormal:
+        known, indicators = _read(self, features, seen, row_seen)
+        linear = self.factors(known, seen.T)
+        first = jnp.concatenate([self.net_mean.w1, self.net_sd.w1], 1)
+        for_mean, for_sd = jnp.split(first.T @ jnp.concatenate([known, indicators]), [self.net_mean.w1.shape[1]])
+        mean = linear.mean + linear.sd * self.net_mean.after(for_mean)
+        return LatentNormal(mean, jnp.exp(self.net_sd.after(for_sd)), linear.base)
+
 
 def _read(
     encoder: Encoder | FactorEncoder,
-    features: Float[Array, "E B"],
-    seen: Bool[Array, "E B"],
-    row_seen: Bool[Array, "D B"],
+    features: Float[Array, "B E"],
+    seen: Bool[Array, "B E"],
+    row_seen: Bool[Array, "B D"],
 ) -> tuple[Float[Array, "E B"], Float[Array, "_ B"]]:
-    """Standardised features, zero at gaps; and which of the watched columns are there."""
+    """Standardised features, zero at gaps; and the missingness indicators (1: observed). Rows last."""
     shift, scale = (jax.lax.stop_gradient(part)[:, None] for part in (encoder.shift, encoder.scale))
-    known = jnp.where(seen, soft_clip((features - shift) / scale), 0)
-    return known, row_seen[np.asarray(encoder.watched, np.int32)].astype(known.dtype)
+    known = jnp.where(seen.T, soft_clip((features.T - shift) / scale), 0)
+    return known, row_seen.T[np.asarray(encoder.indicator_columns, np.int32)].astype(known.dtype)
 
 
 def _times(A: Float[Array, "B Q Q"], b: Float[Array, "B Q"]) -> Float[Array, "B Q"]:
@@ -172,7 +168,7 @@ def _times(A: Float[Array, "B Q Q"], b: Float[Array, "B Q"]) -> Float[Array, "B 
 
 
 class FreeRows(eqx.Module):
-    """No encoder: q(x_n) has parameters of its own for every training row."""
+    """No encoder: every training row has free parameters of q(x_n)."""
 
     mean: Float[Array, "N Q"]
     log_sd: Float[Array, "N Q"]

@@ -52,8 +52,7 @@ def encode(
     if isinstance(model.encoder, FreeRows):
         assert rows is not None  # only training rows have a q(x) of their own
         return model.encoder(rows)
-    seen = seen.T
-    return model.encoder(encoder_features(layout, values.T), seen_features(layout, seen), seen)
+    return model.encoder(encoder_features(layout, values), seen_features(layout, seen), seen)
 
 
 def init_model(
@@ -64,8 +63,9 @@ def init_model(
     shown = np.sort(rng.permutation(len(values))[:START_ROWS])
     rows = _standard_rows(layout, values[shown], seen[shown])
     informed = settings.start == "informed"
-    watched = _columns_with_gaps(seen) if settings.encoder in ("factors", "masked") else ()
-    encoder, encoded = _start_encoder(rng, settings, rows, watched)
+    with_gaps = tuple(int(column) for column in np.flatnonzero(~seen.all(0)))
+    indicator_columns = with_gaps if settings.encoder in ("factors", "masked") else ()
+    encoder, encoded = _start_encoder(rng, settings, rows, indicator_columns)
     bias, thetas = column_starts(schema, layout, values[shown], seen[shown])
     gp = SparseGP(
         make_kernel(settings.kernel, settings.n_components, settings.lengthscale if informed else 1.0),
@@ -77,10 +77,6 @@ def init_model(
     if settings.encoder == "free":
         model = eqx.tree_at(lambda m: m.encoder, model, _free_rows(model, layout, values, seen))
     return jax.tree.map(lambda leaf: np.asarray(leaf, np.float32), model)
-
-
-def _columns_with_gaps(seen: Bool[np.ndarray, "N D"]) -> tuple[int, ...]:
-    return tuple(int(column) for column in np.flatnonzero(~seen.all(0)))
 
 
 @dataclass(frozen=True)
@@ -95,7 +91,8 @@ class _Rows:
 
 @partial(jax.jit, static_argnames=("layout",))
 def _read_rows(layout: Layout, values: Float[Array, "N V"], seen: Bool[Array, "N D"]) -> tuple[Array, Array]:
-    return encoder_features(layout, values.T).T, seen_features(layout, seen.T).T
+    """Features [N E] and where they are known."""
+    return encoder_features(layout, values), seen_features(layout, seen)
 
 
 def _standard_rows(layout: Layout, values: np.ndarray, seen: np.ndarray) -> _Rows:
@@ -108,12 +105,12 @@ def _standard_rows(layout: Layout, values: np.ndarray, seen: np.ndarray) -> _Row
 
 
 def _start_encoder(
-    rng: np.random.Generator, settings: Settings, rows: _Rows, watched: tuple[int, ...]
+    rng: np.random.Generator, settings: Settings, rows: _Rows, indicator_columns: tuple[int, ...]
 ) -> tuple[FactorEncoder | Encoder, np.ndarray]:
     """The encoder, and where it puts the rows before its networks have learned anything [n Q]."""
     Q, E = settings.n_components, rows.standard.shape[1]
-    n_in, informed = E + len(watched), settings.start == "informed"
-    reading = (watched, rows.shift, rows.scale)
+    n_in, informed = E + len(indicator_columns), settings.start == "informed"
+    reading = (indicator_columns, rows.shift, rows.scale)
     net_mean = make_network(rng, n_in, settings.n_hidden, Q, scale=0.01 if informed else 1.0)
     scale = 0.1 if informed else 1.0
     linear = _whitened_components(rows.standard, Q) if informed else np.zeros((E, Q))
@@ -148,7 +145,7 @@ def _whitened_components(standard: Float[np.ndarray, "n E"], n_components: int) 
 
 
 def _inducing_inputs(rng: np.random.Generator, encoded: np.ndarray, settings: Settings, informed: bool) -> np.ndarray:
-    """Z at encoded rows, slightly shaken so that equal rows do not give equal points; at random otherwise."""
+    """Z at encoded rows, plus a little noise so that equal rows do not give equal points; at random otherwise."""
     M = settings.n_inducing
     if not informed:
         return rng.normal(size=(M, settings.n_components))

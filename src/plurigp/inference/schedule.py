@@ -1,4 +1,4 @@
-"""How long training goes on, and how fast: step sizes, the plateau that ends it, and the cooling after."""
+"""The schedule of training: step sizes, plateau detection and the cooldown after it."""
 
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -34,18 +34,18 @@ class Schedule:
 
 
 class Passes(NamedTuple):
-    """How long to train where nobody says: a long table has learned in fewer passes."""
+    """Default limits of training: `most` epochs or `steps` steps, but at least `least` epochs."""
 
     most: int = 600
     steps: int = 12_000
     least: int = 20
 
 
-USUAL = Passes()
+DEFAULT_PASSES = Passes()
 
 
-def enough_epochs(n_rows: int, batch_size: int, passes: Passes = USUAL) -> int:
-    """At most so many passes, or steps, but not fewer passes than the least."""
+def enough_epochs(n_rows: int, batch_size: int, passes: Passes = DEFAULT_PASSES) -> int:
+    """The default max_epochs for a table of so many rows."""
     n_batches = -(-n_rows // batch_size)
     return max(passes.least, min(passes.most, passes.steps // n_batches))
 
@@ -62,18 +62,14 @@ class Rates(NamedTuple):
 def rates_of(schedule: Schedule, n_done: int, factor: float, dtype: Any) -> Rates:
     """For the coming epoch. Adam warms up while natural steps are cautious; then its rate decays."""
     warm, decay = min(n_done / WARMUP_EPOCHS, 1.0), 0.5 + 0.5 ** (1 + n_done / DECAY_HALF_LIFE)
-    parts = (
-        schedule.learning_rate * factor * warm * decay,
-        schedule.natural_rate * factor,
-        1.0 - warm,
-        schedule.kl_covariance_weight,
-    )
+    learning, natural = schedule.learning_rate * factor * warm * decay, schedule.natural_rate * factor
+    parts = (learning, natural, 1.0 - warm, schedule.kl_covariance_weight)
     return Rates(*(np.asarray(part, dtype) for part in parts))
 
 
 @dataclass
 class Plateau:
-    """Decides when the main phase ends and how far the cooling after it has come."""
+    """Decides when the main phase ends and how far the cooldown has come."""
 
     schedule: Schedule
     n_cells: int
@@ -89,9 +85,9 @@ class Plateau:
             self.cooling_until = min(longest, done + max(WINDOW, round(COOLDOWN_SHARE / (1 - COOLDOWN_SHARE) * done)))
 
     def _flat(self) -> bool:
-        """Are even two standard errors more than the gain from one window to the next too little?
+        """Is the gain from one window to the next below tol, even with two standard errors added?
 
-        The bound is drawn anew in every epoch: on a small table chance alone hides a gain that is well worth having.
+        The bound is noisy from epoch to epoch: on a small table the noise can hide a gain that is well worth having.
         """
         if len(self.totals) < 3 * WINDOW:
             return False
@@ -104,7 +100,7 @@ class Plateau:
 
     @property
     def factor(self) -> float:
-        """What both step sizes are multiplied with in the coming epoch."""
+        """Factor on both step sizes in the coming epoch."""
         if self.cooling_from is None or self.cooling_until is None:
             return 1.0
         share = (len(self.totals) - self.cooling_from) / max(self.cooling_until - self.cooling_from, 1)

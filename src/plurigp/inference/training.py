@@ -1,4 +1,4 @@
-"""The loop: natural gradients for q(v), Adam for the rest, batch by batch; optax lives here only."""
+"""The training loop: natural gradients for q(v), Adam for the rest, batch by batch."""
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -12,27 +12,11 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Float, Int
 
 from plurigp.core.arrays import Array, Scalar
-from plurigp.inference.batches import batches
 from plurigp.inference.bound import Batch, Bound, BoundSpec, Perturbation, bound, no_perturbation
-from plurigp.inference.compiling import Compilation
+from plurigp.inference.compiling import compile_in_background
+from plurigp.inference.gp import sparse
 from plurigp.inference.gp.linalg import inverse_root, pack, unpack_doubled
-from plurigp.inference.gp.sparse import (
-    Natural,
-    Posterior,
-    SharedBasis,
-    Slopes,
-    append_shared_basis,
-    expand_shared_basis,
-    kl_covariance,
-    natural_step,
-    posterior_of,
-    posterior_of_root,
-    prior,
-    shared_basis_prior,
-    shared_basis_step,
-    update_mean_with_stale_covariance,
-    with_full_kl,
-)
+from plurigp.inference.gp.sparse import LogCholesky, Natural, Posterior, SharedBasis, Slopes
 from plurigp.inference.model import Model
 from plurigp.inference.schedule import Plateau, Rates, Schedule, rates_of
 
@@ -46,24 +30,17 @@ IN_FLIGHT = 32  # steps queued at once: an interrupt waits for those that are
 EAGER_STEPS = 100  # the first steps, as long as they are cautious, have one each: Λ grows fast
 
 
-class Root(NamedTuple):
-    """q(v) in the form that Adam moves: mean and log-Cholesky root of S."""
-
-    m: Float[Array, "P M"]
-    root: Float[Array, "P M M"]
-
-
 class State(NamedTuple):
     """All that changes in training."""
 
     model: Model
-    q: Natural | Root
-    common: SharedBasis | None  # the functions that share a basis, if any
-    now: Posterior | None  # q as mean, up to date, and covariance of the last refresh; Adam on everything needs none
+    q: Natural | LogCholesky
+    shared: SharedBasis | None  # the functions that share a basis, if any
+    posterior: Posterior | None  # the current mean and the covariance of the last refresh; Adam on everything has none
     adam: Any
 
 
-class Data(NamedTuple):
+class TrainingTable(NamedTuple):
     """The training table in block order, in memory or on disk."""
 
     values: np.ndarray  # [N V]
@@ -75,6 +52,22 @@ class Data(NamedTuple):
         weight = np.asarray(len(rows), self.values.dtype)
         for r, k in zip(rows, real, strict=True):
             yield Batch(self.values[r], self.seen[r], r, k, weight)
+
+
+def batches(n_rows: int, batch_size: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Shuffled row numbers and whether each is real, both [n_batches B]; short batches are padded with row 0, not real.
+
+    Sizes differ by one at most, so that no batch weighs its rows much more than another.
+    """
+    if n_rows < 1 or batch_size < 1:
+        raise ValueError(f"n_rows and batch_size must be at least 1, got {n_rows} and {batch_size}.")
+    n_batches = -(-n_rows // batch_size)
+    rows = np.zeros((n_batches, -(-n_rows // n_batches)), dtype=np.int32)
+    real = np.zeros(rows.shape, dtype=bool)
+    for batch, part in enumerate(np.array_split(rng.permutation(n_rows).astype(np.int32), n_batches)):
+        rows[batch, : len(part)] = part
+        real[batch, : len(part)] = True
+    return rows, real
 
 
 class Epoch(NamedTuple):
@@ -98,11 +91,11 @@ class Trained(NamedTuple):
 def start_state(spec: BoundSpec, model: Model, optimizer: str) -> State:
     """q(v) at its prior and fresh Adam moments."""
     dtype, n_inducing = model.gp.bias.dtype, len(model.gp.Z)
-    natural = prior(spec.layout.n_functions - spec.n_shared, n_inducing, dtype)
+    natural = sparse.prior(spec.layout.n_functions - spec.n_shared, n_inducing, dtype)
     if optimizer == "natural":
-        common = shared_basis_prior(spec.n_shared, n_inducing, dtype) if spec.n_shared else None
-        return State(model, natural, common, None, _no_moments(model))
-    q = Root(natural.lam, np.zeros((*natural.lam.shape, n_inducing), dtype))
+        shared = sparse.shared_basis_prior(spec.n_shared, n_inducing, dtype) if spec.n_shared else None
+        return State(model, natural, shared, None, _no_moments(model))
+    q = LogCholesky(natural.lam, np.zeros((*natural.lam.shape, n_inducing), dtype))
     return State(model, q, None, None, _no_moments((model, q)))
 
 
@@ -112,57 +105,50 @@ def _no_moments(tree: Any) -> Any:
     return jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), start)
 
 
-def _adam(tree: Any, gradient: Any, adam: Any, rate: Scalar, weight: Scalar) -> tuple[Any, Any]:
+def _adam(tree: Any, gradient: Any, adam: Any, rate: Scalar, batch: Batch) -> tuple[Any, Any]:
     """Ascend; the gradient is brought to the scale of one row, so Adam's ε means the same for every table.
 
     All leaves as one vector: one kernel to compile and to run instead of one per leaf.
     """
     flat, as_tree = ravel_pytree(gradient)
-    ascent, adam = ADAM.update(flat * weight, adam)
+    per_row = 1 / (batch.weight * len(batch.values))
+    ascent, adam = ADAM.update(flat * per_row, adam)
     return jax.tree.map(jnp.add, tree, as_tree(rate * ascent)), adam
 
 
 def _natural_step(spec: BoundSpec, state: State, batch: Batch, key: Array, rates: Rates) -> tuple[State, Epoch]:
     """One gradient of the bound by (model, perturbation): the model's part feeds Adam, the perturbation's part q(v)."""
-    now, natural = state.now, state.q
-    assert now is not None
+    gp, stale, natural, shared = state.model.gp, state.posterior, state.q, state.shared
+    assert stale is not None
     assert isinstance(natural, Natural)
 
     def objective(model: Model, perturbation: Perturbation) -> tuple[Scalar, tuple[Bound, Any]]:
-        parts, trace = bound(spec, model, now, batch, key, perturbation)
+        parts, trace = bound(spec, model, stale, batch, key, perturbation)
         return parts.total, (parts, trace)
 
-    perturbation = no_perturbation(spec, len(batch.values), batch.values.dtype)
-    by_model, (parts, trace), slopes = _slopes(objective, state.model, perturbation)
-    gp = state.model.gp
-    natural = natural_step(gp, natural, slopes, rates.natural, rates.caution, rates.kl_covariance_weight)
-    common = state.common
-    if common is not None:
+    zeros = no_perturbation(spec, len(batch.values), batch.values.dtype)
+    (by_model, by_moments), (parts, trace) = jax.grad(objective, (0, 1), has_aux=True)(state.model, zeros)
+    slopes = Slopes(trace.A, trace.f_mean, *by_moments)
+    natural = sparse.natural_step(gp, natural, slopes, rates.natural, rates.caution, rates.kl_covariance_weight)
+    if shared is not None:
         weight = jnp.tile(batch.weight * batch.real / spec.n_draws, spec.n_draws).astype(slopes.A.dtype)
-        common = shared_basis_step(gp, common, slopes, weight, rates.natural)
-    per_row = 1 / (batch.weight * len(batch.values))
-    model, adam = _adam(state.model, by_model, state.adam, rates.learning, per_row)
-    moved = update_mean_with_stale_covariance(gp, now, slopes, rates.natural)
-    return State(model, natural, common, moved, adam), Epoch(parts, trace.spread, trace.jitter)
-
-
-def _slopes(objective: Any, model: Model, perturbation: Perturbation) -> tuple[Model, tuple[Bound, Any], Slopes]:
-    (by_model, by_perturbation), (parts, trace) = jax.grad(objective, argnums=(0, 1), has_aux=True)(model, perturbation)
-    return by_model, (parts, trace), Slopes(trace.A, trace.f_mean, *by_perturbation)
+        shared = sparse.shared_basis_step(gp, shared, slopes, weight, rates.natural)
+    model, adam = _adam(state.model, by_model, state.adam, rates.learning, batch)
+    q = sparse.update_mean_with_stale_covariance(gp, stale, slopes, rates.natural)
+    return State(model, natural, shared, q, adam), Epoch(parts, trace.spread, trace.jitter)
 
 
 def _adam_step(spec: BoundSpec, state: State, batch: Batch, key: Array, rates: Rates) -> tuple[State, Epoch]:
     """Adam on everything, q(v) included, with the objective of the natural steps; the paper's way at weight 1."""
 
-    def objective(tree: tuple[Model, Root]) -> tuple[Scalar, tuple[Bound, Any]]:
+    def objective(tree: tuple[Model, LogCholesky]) -> tuple[Scalar, tuple[Bound, Any]]:
         model, q = tree
-        posterior = posterior_of_root(*q)
+        posterior = sparse.posterior_of_log_cholesky(*q)
         parts, trace = bound(spec, model, posterior, batch, key)
-        return parts.total + (1 - rates.kl_covariance_weight) * kl_covariance(posterior), (parts, trace)
+        return parts.total + (1 - rates.kl_covariance_weight) * sparse.kl_covariance(posterior), (parts, trace)
 
     slopes, (parts, trace) = jax.grad(objective, has_aux=True)((state.model, state.q))
-    per_row = 1 / (batch.weight * len(batch.values))
-    (model, q), adam = _adam((state.model, state.q), slopes, state.adam, rates.learning, per_row)
+    (model, q), adam = _adam((state.model, state.q), slopes, state.adam, rates.learning, batch)
     return State(model, q, None, None, adam), Epoch(parts, trace.spread, trace.jitter)
 
 
@@ -173,13 +159,13 @@ def _compiled_step(
     """Of q(v) as mean and covariance only the mean has moved, and only that comes back: the rest would be copied."""
     one_step = _natural_step if isinstance(state.q, Natural) else _adam_step
     after, epoch = one_step(spec, state, batch, _key(seed, step), rates)
-    return after._replace(now=None), None if after.now is None else after.now.m, epoch
+    return after._replace(posterior=None), None if after.posterior is None else after.posterior.m, epoch
 
 
 def train_step(spec: BoundSpec, state: State, batch: Batch, seed: int, step: int, rates: Rates) -> tuple[State, Epoch]:
     """One batch; compiled once per spec and shape. `step` is its number since training began."""
     after, m, epoch = _compiled_step(spec, state, batch, np.int64(seed), np.int32(step), rates)
-    return after._replace(now=None if state.now is None else state.now._replace(m=m)), epoch
+    return after._replace(posterior=None if state.posterior is None else state.posterior._replace(m=m)), epoch
 
 
 def _key(seed: Int[Array, ""], step: Int[Array, ""]) -> Array:
@@ -190,65 +176,63 @@ def _key(seed: Int[Array, ""], step: Int[Array, ""]) -> Array:
 
 @jax.jit
 def _refreshed(
-    q: Natural, common: SharedBasis | None, log_scale: Float[Array, " P"], kl_covariance_weight: Scalar
+    q: Natural, shared: SharedBasis | None, log_scale: Float[Array, " P"], kl_covariance_weight: Scalar
 ) -> Posterior:
-    own = posterior_of(q)
-    if common is None:
+    own = sparse.posterior_of(q)
+    if shared is None:
         return own
-    return append_shared_basis(own, common, jnp.exp(log_scale[len(q.lam) :]), kl_covariance_weight)
+    return sparse.append_shared_basis(own, shared, jnp.exp(log_scale[len(q.lam) :]), kl_covariance_weight)
 
 
 def refresh(state: State, kl_covariance_weight: Scalar) -> State:
     """q(v) factorised anew."""
     if not isinstance(state.q, Natural):
         return state
-    now = _refreshed(state.q, state.common, state.model.gp.log_scale, kl_covariance_weight)
-    return state._replace(now=now)
+    return state._replace(posterior=_refreshed(state.q, state.shared, state.model.gp.log_scale, kl_covariance_weight))
 
 
 @jax.jit
-def _root_with_full_kl(q: Root, kl_covariance_weight: Scalar) -> Root:
-    """The Root of the S that the full KL gives: S⁻¹ = I + τ (Λ − I) with Λ the inverse of the S that was learned."""
-    S = unpack_doubled(posterior_of_root(*q).S, q.m.shape[1])
+def _log_cholesky_with_full_kl(q: LogCholesky, kl_covariance_weight: Scalar) -> LogCholesky:
+    """That of the S that the full KL gives: S⁻¹ = I + τ (Λ − I) with Λ the inverse of the S that was learned."""
+    S = unpack_doubled(sparse.posterior_of_log_cholesky(*q).S, q.m.shape[1])
     R, _ = inverse_root(S)
-    full = posterior_of(with_full_kl(Natural(q.m, pack(jnp.matmul(R.mT, R))), kl_covariance_weight)).whole
+    full = sparse.posterior_of(sparse.with_full_kl(Natural(q.m, pack(jnp.matmul(R.mT, R))), kl_covariance_weight)).whole
     assert full is not None
     L = jnp.matmul(full, inverse_root(full).R.mT)  # L Lᵀ = S, so L = S L⁻ᵀ
     log_diagonal = jnp.log(jnp.diagonal(L, axis1=1, axis2=2))
-    return Root(q.m, jnp.tril(L, -1) + log_diagonal[:, :, None] * jnp.eye(L.shape[-1], dtype=L.dtype))
+    return LogCholesky(q.m, jnp.tril(L, -1) + log_diagonal[:, :, None] * jnp.eye(L.shape[-1], dtype=L.dtype))
 
 
 def finalise(state: State, kl_covariance_weight: float) -> State:
-    """q(v) factorised a last time, in `now` but for Adam: m where training left it, S as the full KL gives it."""
+    """q(v) factorised a last time, unless Adam moves it: m where training left it, S as the full KL gives it."""
     weight, one = (np.asarray(value, state.model.gp.bias.dtype) for value in (kl_covariance_weight, 1.0))
-    if isinstance(state.q, Root):
-        return state if weight == 1 else state._replace(q=_root_with_full_kl(state.q, weight))
-    last = refresh(state, weight).now
+    if isinstance(state.q, LogCholesky):
+        return state if weight == 1 else state._replace(q=_log_cholesky_with_full_kl(state.q, weight))
     learned = Natural(*map(np.asarray, state.q))
-    wide = refresh(state._replace(q=with_full_kl(learned, weight)), one).now
+    last, wide = refresh(state, weight).posterior, refresh(state._replace(q=sparse.with_full_kl(learned, weight)), one)
     assert last is not None
-    assert wide is not None
-    return state._replace(now=wide._replace(m=last.m))
+    assert wide.posterior is not None
+    return state._replace(posterior=wide.posterior._replace(m=last.m))
 
 
-def posterior(state: State) -> Posterior:
+def trained_posterior(state: State) -> Posterior:
     """q(v) with every function's S written out."""
-    if isinstance(state.q, Root):
-        return posterior_of_root(*state.q)
-    assert state.now is not None
-    return expand_shared_basis(state.now)
+    if isinstance(state.q, LogCholesky):
+        return sparse.posterior_of_log_cholesky(*state.q)
+    assert state.posterior is not None
+    return sparse.expand_shared_basis(state.posterior)
 
 
 def compile_training(spec: BoundSpec, state: State, batch: Batch, rates: Rates) -> None:
     """Compile the step and the refresh side by side, both ahead of their first call."""
-    others = []
+    running = []
     if isinstance(state.q, Natural):
-        refreshing = (state.q, state.common, state.model.gp.log_scale, rates.kl_covariance_weight)
-        others = [Compilation((_refreshed, refreshing))]
-        state = state._replace(now=jax.eval_shape(_refreshed, *refreshing))
-    step = Compilation((_compiled_step, (spec, state, batch, np.int64(0), np.int32(0), rates)))
-    for compilation in (*others, step):
-        compilation.wait()
+        refreshing = (state.q, state.shared, state.model.gp.log_scale, rates.kl_covariance_weight)
+        running.append(compile_in_background((_refreshed, refreshing)))
+        state = state._replace(posterior=jax.eval_shape(_refreshed, *refreshing))
+    running.append(compile_in_background((_compiled_step, (spec, state, batch, np.int64(0), np.int32(0), rates))))
+    for compilation in running:
+        compilation.result()
 
 
 def run_epoch(
@@ -261,7 +245,7 @@ def run_epoch(
     steps = []
     for n, batch in enumerate(epoch):
         at = first_step + n
-        if state.now is None or at % REFRESH_EVERY == 0 or (at < EAGER_STEPS and rates.caution > 0):
+        if state.posterior is None or at % REFRESH_EVERY == 0 or (at < EAGER_STEPS and rates.caution > 0):
             state = refresh(state, rates.kl_covariance_weight)
         state, step = train_step(spec, state, batch, seed, at, rates)
         steps.append(step)
@@ -277,7 +261,7 @@ def _average(steps: list[Any]) -> Any:
 def train(
     spec: BoundSpec,
     model: Model,
-    data: Data,
+    data: TrainingTable,
     schedule: Schedule,
     seed: int,
     on_epoch: Callable[[int, Epoch], None] | None = None,
@@ -287,16 +271,16 @@ def train(
     plateau = Plateau(schedule, max(int(data.seen.sum()), 1))
     rng = np.random.default_rng([seed, 1])
     epochs: list[Epoch] = []
-    calm, n_steps = 1.0, 0
+    step_factor, n_steps = 1.0, 0
     first = next(data.epoch(schedule.batch_size, np.random.default_rng(0)))
     compile_training(spec, state, first, rates_of(schedule, 0, 1.0, data.values.dtype))
     while not plateau.finished:
-        rates = rates_of(schedule, len(epochs), calm * plateau.factor, data.values.dtype)
+        rates = rates_of(schedule, len(epochs), step_factor * plateau.factor, data.values.dtype)
         after, next_step, epoch = run_epoch(spec, state, data.epoch(schedule.batch_size, rng), seed, n_steps, rates)
         n_steps = next_step  # draws that failed are not drawn again
-        if not (np.isfinite(epoch.bound.total) and _is_finite(after.model)):  # forget this epoch, go on more calmly
-            calm *= 0.3
-            if calm < MIN_STEP_FACTOR:
+        if not (np.isfinite(epoch.bound.total) and _is_finite(after.model)):  # forget this epoch, take smaller steps
+            step_factor *= 0.3
+            if step_factor < MIN_STEP_FACTOR:
                 raise FloatingPointError(
                     f"the bound is not finite in epoch {len(epochs) + 1} (jitter {float(epoch.jitter):.1e}), "
                     "however small the steps; try dtype='float64', or check the columns for extreme values"
@@ -317,14 +301,15 @@ def _is_finite(tree: Any) -> bool:
     return all(np.isfinite(np.asarray(leaf)).all() for leaf in jax.tree.leaves(tree))
 
 
-def _final(spec: BoundSpec, state: State, data: Data, schedule: Schedule, seed: int) -> tuple[Posterior, Bound]:
+def _final(
+    spec: BoundSpec, state: State, data: TrainingTable, schedule: Schedule, seed: int
+) -> tuple[Posterior, Bound]:
     """q(v) factorised a last time, and the bound by steps of size zero: nothing new has to be compiled."""
     dtype = data.values.dtype
     still = Rates(*(np.zeros((), dtype) for _ in Rates._fields))._replace(kl_covariance_weight=np.ones((), dtype))
     state = finalise(state, schedule.kl_covariance_weight)
     bounds: list[Bound] = []
     for n in range(max(1, min(FINAL_DRAWS, FINAL_DRAWS * FINAL_ROWS // len(data.values)))):
-        epoch = data.epoch(schedule.batch_size, np.random.default_rng(n))
-        for batch in epoch:
+        for batch in data.epoch(schedule.batch_size, np.random.default_rng(n)):
             bounds.append(train_step(spec, state, batch, seed, -1 - len(bounds), still)[1].bound)
-    return posterior(state), _average(bounds)
+    return trained_posterior(state), _average(bounds)

@@ -28,6 +28,11 @@ class Block:
         return self.columns[1] - self.columns[0]
 
     @property
+    def n_slots(self) -> int:
+        """W, the numbers of a cell."""
+        return (self.slots[1] - self.slots[0]) // self.n_columns
+
+    @property
     def width(self) -> int:
         """H, the functions of a cell; narrower columns are padded up to it."""
         return max(self.n_functions)
@@ -61,24 +66,16 @@ def make_layout(schema: Schema) -> Layout:
     blocks: list[Block] = []
     order: list[int] = []
     slot_order: list[int] = []
-    at = 0
+    n_before = 0
     for (_, kind, _), positions in sorted(groups.items()):
-        likelihood = likelihood_of(kind)
+        likelihood, column_at, slot_at = likelihood_of(kind), len(order), len(slot_order)
         widths = tuple(likelihood.n_functions(schema.used[p]) for p in positions)
-        slots = [s for p in positions for s in range(first_slot[p], first_slot[p] + KINDS[kind].n_slots)]
-        blocks.append(
-            Block(
-                likelihood,
-                (len(order), len(order) + len(positions)),
-                (len(slot_order), len(slot_order) + len(slots)),
-                (at, at + sum(widths)),
-                widths,
-            )
-        )
         order += positions
-        slot_order += slots
-        at += sum(widths)
-    return Layout(tuple(blocks), tuple(order), tuple(int(s) for s in slot_order))
+        slot_order += [int(first_slot[p]) + s for p in positions for s in range(KINDS[kind].n_slots)]
+        functions = (n_before, n_before + sum(widths))
+        blocks.append(Block(likelihood, (column_at, len(order)), (slot_at, len(slot_order)), functions, widths))
+        n_before = functions[1]
+    return Layout(tuple(blocks), tuple(order), tuple(slot_order))
 
 
 def blocks_with(layout: Layout, columns: Container[int]) -> list[int]:

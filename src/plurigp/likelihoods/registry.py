@@ -1,53 +1,27 @@
-"""The families by name, and the way in for families from outside the package."""
+"""The families by kind, and the way in for families from outside the package."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from importlib import import_module
+from pkgutil import iter_modules
 
 from plurigp.core.text import nearest
 from plurigp.core.types import DataError
 from plurigp.data import KINDS
+from plurigp.likelihoods import families
 from plurigp.likelihoods.base import Likelihood
-from plurigp.likelihoods.families.bernoulli import bernoulli, binomial
-from plurigp.likelihoods.families.beta import beta
-from plurigp.likelihoods.families.categorical import categorical
-from plurigp.likelihoods.families.censored import censored_gaussian, censored_lognormal
-from plurigp.likelihoods.families.censored_gamma import censored_gamma
-from plurigp.likelihoods.families.counts import negative_binomial, zero_inflated_poisson
-from plurigp.likelihoods.families.gamma import gamma
-from plurigp.likelihoods.families.gaussian import gaussian, gaussian_hetero
-from plurigp.likelihoods.families.lognormal import lognormal
-from plurigp.likelihoods.families.ordinal import ordinal
-from plurigp.likelihoods.families.poisson import poisson
-from plurigp.likelihoods.families.student_t import student_t
-from plurigp.likelihoods.families.weibull import weibull
-from plurigp.likelihoods.families.zero_lognormal import zero_lognormal
-from plurigp.likelihoods.families.zero_one_beta import zero_one_beta
-
-_FAMILIES = (
-    gaussian,
-    gaussian_hetero,
-    student_t,
-    lognormal,
-    zero_lognormal,
-    gamma,
-    censored_gaussian,
-    censored_lognormal,
-    censored_gamma,
-    weibull,
-    bernoulli,
-    binomial,
-    beta,
-    zero_one_beta,
-    poisson,
-    negative_binomial,
-    zero_inflated_poisson,
-    categorical,
-    ordinal,
-)
-LIKELIHOODS = {like.kind: like for like in _FAMILIES}
 
 
+def _discover() -> dict[str, Likelihood]:
+    """The likelihoods that the modules of `families` define, in the order of KINDS."""
+    modules = (import_module(f"{families.__name__}.{module.name}") for module in iter_modules(families.__path__))
+    found = {v.kind: v for module in modules for v in vars(module).values() if isinstance(v, Likelihood)}
+    if unpaired := sorted(found.keys() ^ KINDS.keys()):
+        raise RuntimeError(f"a kind needs an entry in data/kinds.py and a likelihood in families: {unpaired} lack one")
+    return {kind: found[kind] for kind in KINDS}
+
+
+LIKELIHOODS = _discover()
 OUTSIDE: dict[str, str] = {}  # kind -> the module whose import registers it
 
 
@@ -90,16 +64,12 @@ def import_families(modules: Mapping[str, str], allowed: Iterable[str]) -> None:
     allowed = (allowed,) if isinstance(allowed, str) else tuple(allowed)
     for kind, module in modules.items():
         if kind not in LIKELIHOODS and module in allowed:
-            _import(kind, module)
+            try:
+                import_module(module)
+            except ImportError:
+                raise DataError(f"kind {kind!r}: module {module!r} cannot be imported; put it on the path") from None
         if kind not in LIKELIHOODS:
             raise DataError(
                 f"kind {kind!r} comes from module {module!r}, outside plurigp; if you trust it, import it first, "
                 f"or load with allow_imports=[{module!r}]"
             )
-
-
-def _import(kind: str, module: str) -> None:
-    try:
-        import_module(module)
-    except ImportError:
-        raise DataError(f"kind {kind!r}: module {module!r} cannot be imported; put it on the path") from None

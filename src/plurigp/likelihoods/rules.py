@@ -1,4 +1,4 @@
-"""Quadrature is data: points and weights, one `expect`, and the two softmax integrals."""
+"""Quadrature is data: points, weights and `expect`."""
 
 import math
 from collections.abc import Callable
@@ -9,9 +9,11 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
 from plurigp.core.arrays import Array, Scalar
+
+CellFunctions = Float[Array, " H"]  # f, or its mean or variance: a column's functions at one row
 
 
 class Rule(NamedTuple):
@@ -28,8 +30,7 @@ class Rule(NamedTuple):
 @cache
 def gauss_hermite(n: int) -> Rule:
     """The probabilists' rule with n points: exact for polynomials of degree 2n − 1."""
-    points, weights = np.polynomial.hermite_e.hermegauss(n)
-    return Rule(tuple(points.tolist()), tuple((weights / weights.sum()).tolist()))
+    return _normalised(*np.polynomial.hermite_e.hermegauss(n))
 
 
 REACH = 5.8  # of the even rule at most, in standard deviations: what lies beyond weighs 1e-8
@@ -49,28 +50,36 @@ def even(n: int) -> Rule:
         return gauss_hermite(n)
     reach = min(REACH, (n - 1) / 2 * math.sqrt(3 * math.pi / n))
     points = np.linspace(-reach, reach, n)
-    weights = np.exp(-(points**2) / 2)
+    return _normalised(points, np.exp(-(points**2) / 2))
+
+
+def _normalised(points: np.ndarray, weights: np.ndarray) -> Rule:
     return Rule(tuple(points.tolist()), tuple((weights / weights.sum()).tolist()))
 
 
-def _nodes(rule: Rule, n_functions: int) -> tuple[np.ndarray, np.ndarray]:
-    """The product rule for n_functions independent normals: points [J H], weights [J]."""
-    points = np.array(list(product(rule.points, repeat=n_functions)))
-    return points, np.prod(list(product(rule.weights, repeat=n_functions)), axis=1)
+def _nodes(rule: Rule, mean: CellFunctions) -> tuple[Float[Array, "J H"], Float[Array, " J"]]:
+    """The product rule for independent normals, in the precision of their means."""
+    points = np.array(list(product(rule.points, repeat=len(mean))))
+    weights = np.prod(list(product(rule.weights, repeat=len(mean))), axis=1)
+    return jnp.asarray(points, mean.dtype), jnp.asarray(weights, mean.dtype)
 
 
-def expect(
-    g: Callable[[Float[Array, " H"]], Any], mean: Float[Array, " H"], var: Float[Array, " H"], rule: Rule
-) -> Any:
+def expect(g: Callable[[CellFunctions], Any], mean: CellFunctions, var: CellFunctions, rule: Rule) -> Any:
     """E[g(f)] for independent f_h ~ N(mean_h, var_h); where slopes are asked for, `expect_with_slopes` is the way."""
     sd = jnp.sqrt(var)
-    points, weights = (jnp.asarray(part, mean.dtype) for part in _nodes(rule, len(mean)))
 
     def add(total: Any, node: tuple[Array, Scalar]) -> tuple[Any, None]:
         t, w = node
         return total + w * g(mean + sd * t), None
 
-    return jax.lax.scan(add, jnp.zeros_like(jax.eval_shape(g, mean)), (points, weights))[0]
+    return jax.lax.scan(add, jnp.zeros_like(jax.eval_shape(g, mean)), _nodes(rule, mean))[0]
+
+
+def log_expect(log_g: Callable[[CellFunctions], Scalar], mean: CellFunctions, var: CellFunctions, rule: Rule) -> Scalar:
+    """log E[exp(log_g(f))], by the same nodes, without overflow."""
+    sd = jnp.sqrt(var)
+    points, weights = _nodes(rule, mean)
+    return jax.nn.logsumexp(jnp.log(weights) + jax.lax.map(lambda t: log_g(mean + sd * t), points))
 
 
 Given = Any  # a tree of arrays
@@ -78,12 +87,12 @@ Given = Any  # a tree of arrays
 
 @partial(jax.custom_vjp, nondiff_argnums=(0, 1))
 def expect_with_slopes(
-    g: Callable[[Given, Given, Float[Array, " H"]], Scalar],
+    g: Callable[[Given, Given, CellFunctions], Scalar],
     rule: Rule,
     theta: Given,
     data: Given,
-    mean: Float[Array, " H"],
-    var: Float[Array, " H"],
+    mean: CellFunctions,
+    var: CellFunctions,
 ) -> Scalar:
     """E[g(theta, data, f)], with all slopes taken in the same sweep over the nodes; `data` has none.
 
@@ -97,7 +106,6 @@ def _sweep_with_slopes(
     g: Callable, rule: Rule, theta: Given, data: Given, mean: Array, var: Array
 ) -> tuple[Array, Any]:
     sd = jnp.sqrt(var)
-    points, weights = (jnp.asarray(part, mean.dtype) for part in _nodes(rule, len(mean)))
     value_and_slopes = jax.value_and_grad(g, argnums=(0, 2))
 
     def add(total: Any, node: tuple[Array, Scalar]) -> tuple[Any, None]:
@@ -106,7 +114,7 @@ def _sweep_with_slopes(
         return jax.tree.map(lambda a, b: a + w * b, total, (value, by_theta, by_f, t * by_f)), None
 
     nothing = jax.tree.map(jnp.zeros_like, (mean[0], theta, mean, mean))
-    (value, by_theta, by_mean, by_sd), _ = jax.lax.scan(add, nothing, (points, weights))
+    (value, by_theta, by_mean, by_sd), _ = jax.lax.scan(add, nothing, _nodes(rule, mean))
     return value, (by_theta, by_mean, by_sd / (2 * sd))
 
 
@@ -118,186 +126,9 @@ def _scaled_slopes(g: Callable, rule: Rule, slopes: Any, by_value: Scalar) -> tu
 expect_with_slopes.defvjp(_sweep_with_slopes, _scaled_slopes)
 
 
-def log_expect(
-    log_g: Callable[[Float[Array, " H"]], Scalar], mean: Float[Array, " H"], var: Float[Array, " H"], rule: Rule
-) -> Scalar:
-    """log E[exp(log_g(f))], by the same nodes, without overflow."""
-    sd = jnp.sqrt(var)
-    points, weights = (jnp.asarray(part, mean.dtype) for part in _nodes(rule, len(mean)))
-    return jax.nn.logsumexp(jnp.log(weights) + jax.lax.map(lambda t: log_g(mean + sd * t), points))
-
-
 def expect_by_sampling(
-    g: Callable[[Float[Array, " H"]], Any],
-    mean: Float[Array, " H"],
-    var: Float[Array, " H"],
-    noise: Float[Array, "J H"],
+    g: Callable[[CellFunctions], Any], mean: CellFunctions, var: CellFunctions, noise: Float[Array, "J H"]
 ) -> Any:
     """E[g(f)] by plain Monte Carlo with the given standard normal draws: the paper's ablation."""
     sd = jnp.sqrt(var)
     return sum(g(mean + sd * draw) for draw in noise) / len(noise)
-
-
-# --- softmax: E[log Σ_k e^{f_k}] and E[softmax(f)] from one-dimensional rules (docs/mathematics.md) ---
-#
-# Levels come first and any number of cells last ([H *n]): the loops then run over cells, which the compiler
-# vectorises; the same code under vmap, cells first, is several times slower.
-
-
-class Grid(NamedTuple):
-    """Gauss–Hermite nodes for each f_k, and a trapezoid of n_points over s whose lower end reaches so far down."""
-
-    rule: Rule
-    n_points: int
-    reach: float
-
-
-FINE = Grid(gauss_hermite(16), 32, 5.5)
-COARSE = Grid(gauss_hermite(8), 20, 5.5)  # as accurate where no variance exceeds NARROW, at a third of the cost
-NARROW = 1.0
-WIDE_SHARE = 16  # one cell in so many may be wider before all of them take the fine grid
-
-Levels = Float[Array, "H *n"]
-
-
-class _Sweep(NamedTuple):
-    """What both integrals over s share: c, e^{f_k − c + shift} at the nodes [H J *n], the trapezoid's start and step.
-
-    The shift, half of the largest variance, keeps e^{s − shift} and the growth within float32's range both.
-    """
-
-    c: Float[Array, "*n"]
-    shift: Float[Array, "*n"]
-    growth: Float[Array, "H J *n"]
-    start: Float[Array, "*n"]
-    step: Float[Array, "*n"]
-
-
-def _per_node(numbers: tuple[float, ...], like: Levels) -> Float[Array, "1 J *ones"]:
-    return jnp.asarray(numbers, like.dtype).reshape(1, -1, *(1 for _ in like.shape[1:]))
-
-
-def _sweep(mean: Levels, var: Levels, level: Bool[Array, "H *n"], grid: Grid) -> _Sweep:
-    """c = log E[Σ e^f] cancels the integrand to first order at the lower end, where it falls like e^{2s + v};
-    at the upper end it must outlast the smallest likely Σ e^f, some sd below c. Hence ends that widen with v."""
-    tops = jnp.where(level, mean + var / 2, -jnp.inf)
-    c = jax.nn.logsumexp(tops, axis=0)
-    widest = jnp.where(level, var, 0).max(0)
-    sd = jnp.sqrt(jnp.where(level, var, 1))
-    shift = widest / 2
-    outermost = jnp.maximum(grid.rule.points[-1] * jnp.sqrt(widest) - shift, 0)  # where the last node has its step
-    start = -(jnp.minimum(shift, outermost) + grid.reach)
-    end = widest / 2 + 3.5 * jnp.sqrt(widest) + (c - tops.max(0)) + 2
-    exponent = (jnp.where(level, mean, 0) - c + shift)[:, None] + sd[:, None] * _per_node(grid.rule.points, mean)
-    growth = jnp.where(level[:, None], jnp.exp(jnp.minimum(exponent, 60.0)), 0)
-    return _Sweep(c, shift, growth, start, (end - start) / (grid.n_points - 1))
-
-
-def _integrate(body: Callable[[Array], Any], sweep: _Sweep, n_points: int) -> Any:
-    """∫ body(s) ds by the trapezoid; at both ends the integrand has died away."""
-    first = jax.tree.map(jnp.zeros_like, jax.eval_shape(body, sweep.start))
-
-    def add(total: Any, i: Scalar) -> tuple[Any, None]:
-        return jax.tree.map(jnp.add, total, body(sweep.start + i * sweep.step)), None
-
-    total, _ = jax.lax.scan(add, first, jnp.arange(n_points).astype(sweep.step.dtype))
-    return jax.tree.map(lambda leaf: leaf * sweep.step, total)
-
-
-def _survivors(sweep: _Sweep, s: Float[Array, "*n"], rule: Rule) -> tuple[Array, Levels, Float[Array, "*n"]]:
-    """At t = e^{s−c}: w t e^{f} exp(−t e^f) per node, E[exp(−t e^f)] per level, and the product over levels."""
-    scaled = jnp.minimum(jnp.exp(s - sweep.shift) * sweep.growth, 1e30)  # 1e30 e^{−1e30} is zero, ∞ e^{−∞} is not
-    kept = _per_node(rule.weights, sweep.growth[:, 0]) * jnp.exp(-scaled)
-    factor = jnp.maximum(kept.sum(1), jnp.finfo(kept.dtype).tiny)
-    return kept * scaled, factor, jnp.prod(factor, axis=0)
-
-
-def _on_grid(
-    integrals: Callable[..., Any], mean: Levels, var: Levels, level: Bool[Array, "H *n"], rule: Rule | None
-) -> Any:
-    """Every cell by the rule, if one is given that is not adaptive. Else the coarse grid for narrow cells and the fine
-    one for wide cells: each cell by its own variances alone.
-
-    The few wide cells of a block are gathered and done again; if they are many, all cells are.
-    """
-    if rule is not None and not rule.adaptive:
-        return integrals(mean, var, level, FINE._replace(rule=rule))
-    if mean.ndim == 1:
-        return integrals(mean, var, level, FINE)
-    if mean.ndim > 2:
-        a, v, own = (part.reshape(len(mean), -1) for part in (mean, var, level))
-        flat = _on_grid(integrals, a, v, own, rule)
-        return jax.tree.map(lambda leaf: leaf.reshape(*leaf.shape[:-1], *mean.shape[1:]), flat)
-    narrow = integrals(mean, var, level, COARSE)
-    widest = jnp.where(level, var, 0).max(0)
-    wide = widest > NARROW
-    n_few = -(-len(widest) // WIDE_SHARE)
-
-    def few() -> Any:
-        _, at = jax.lax.top_k(widest, n_few)
-        fine = integrals(mean[:, at], var[:, at], level[:, at], FINE)
-        return jax.tree.map(lambda a, b: a.at[..., at].set(jnp.where(wide[at], b, a[..., at])), narrow, fine)
-
-    def many() -> Any:
-        return jax.tree.map(lambda a, b: jnp.where(wide, b, a), narrow, integrals(mean, var, level, FINE))
-
-    n_wide = wide.sum()
-    return jax.lax.switch((n_wide > 0).astype(int) + (n_wide > n_few), [lambda: narrow, few, many])
-
-
-def lse_and_gradient(
-    mean: Levels, var: Levels, level: Bool[Array, "H *n"], rule: Rule | None = None
-) -> tuple[Float[Array, "*n"], Levels, Levels]:
-    """Value and both gradients in one sweep."""
-    return _on_grid(_lse_and_gradient, mean, var, level, rule)
-
-
-def _lse_and_gradient(
-    mean: Levels, var: Levels, level: Bool[Array, "H *n"], grid: Grid
-) -> tuple[Array, Levels, Levels]:
-    """The gradients include that of c: it restores the tail below `start`, where level k's share is
-    softmax(mean + var/2)_k."""
-    sweep = _sweep(mean, var, level, grid)
-    points = _per_node(grid.rule.points, mean)
-
-    def body(s: Array) -> Any:
-        slope, factor, whole = _survivors(sweep, s, grid.rule)
-        others = whole / factor
-        return jnp.exp(-jnp.exp(s)) - whole, slope.sum(1) * others, (slope * points).sum(1) * others
-
-    value, by_mean, by_sd = _integrate(body, sweep, grid.n_points)
-    tail = (1 - by_mean.sum(0)) * jnp.where(level, jnp.exp(mean + var / 2 - sweep.c), 0)
-    return sweep.c + value, by_mean + tail, 0.5 * (by_sd / jnp.sqrt(var) + tail)
-
-
-@partial(jax.custom_jvp, nondiff_argnums=(3,))
-def expected_logsumexp(
-    mean: Levels, var: Levels, level: Bool[Array, "H *n"], rule: Rule | None = None
-) -> Float[Array, "*n"]:
-    """E[log Σ_k e^{f_k}] over the real levels: c + ∫ (e^{−e^s} − Π_k E[exp(−e^{s−c} e^{f_k})]) ds."""
-    return lse_and_gradient(mean, var, level, rule)[0]
-
-
-@expected_logsumexp.defjvp
-def _expected_logsumexp_jvp(rule: Rule | None, primals: Any, tangents: Any) -> tuple[Array, Array]:
-    mean, var, level = primals
-    value, by_mean, by_var = lse_and_gradient(mean, var, level, rule)
-    return value, (by_mean * tangents[0] + by_var * tangents[1]).sum(0)
-
-
-def expected_softmax(mean: Levels, var: Levels, level: Bool[Array, "H *n"], rule: Rule | None = None) -> Levels:
-    """E[softmax(f)] over the real levels, from 1/S = ∫ e^{−tS} dt; normalised, so it sums to one exactly."""
-    return _on_grid(_expected_softmax, mean, var, level, rule)
-
-
-def _expected_softmax(mean: Levels, var: Levels, level: Bool[Array, "H *n"], grid: Grid) -> Levels:
-    sweep = _sweep(mean, var, level, grid)
-
-    def body(s: Array) -> Levels:
-        slope, factor, whole = _survivors(sweep, s, grid.rule)
-        return slope.sum(1) * whole / factor
-
-    probability = _integrate(body, sweep, grid.n_points)
-    tail = (1 - probability.sum(0)) * jnp.where(level, jnp.exp(mean + var / 2 - sweep.c), 0)
-    probability = jnp.maximum(probability + tail, 0)
-    return probability / probability.sum(0)

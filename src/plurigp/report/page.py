@@ -4,6 +4,7 @@ import base64
 import hashlib
 import json
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -14,28 +15,13 @@ from markupsafe import Markup
 
 import plurigp
 from plurigp.core.files import whole_file
-from plurigp.report.cells import studied_cells
-from plurigp.report.figures import (
-    calibration_figure,
-    gaps_figure,
-    predictions_figure,
-    selection_figure,
-    training_figure,
-)
-from plurigp.report.map import MOST, map_figure
-from plurigp.report.subtype_figures import (
-    cdf_figure,
-    characteristics_figure,
-    consensus_figure,
-    null_figures,
-    number_figure,
-    sizes_figure,
-    survival_figure,
-)
-from plurigp.report.summary import summarise
+from plurigp.report import words
+from plurigp.report.figures import model_figures
+from plurigp.report.map import MOST_POINTS, map_figure, studied_cells
+from plurigp.report.subtype_figures import subtype_figures
+from plurigp.report.summary import summary_facts
 from plurigp.report.tables import page_tables
 from plurigp.report.theme import Figure
-from plurigp.report.words import counted, is_continuum, p_is, parts_of, percent, shown
 from plurigp.study import StudyResult
 from plurigp.study.findings.robustness import untested
 
@@ -44,74 +30,49 @@ FURTHER_STYLE = re.compile(r'getElementById\("([0-9a-f]{64})"\)')  # and others,
 UNSAFE = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
 
 
-def render(result: StudyResult, title: str | None = None, table: Any = None) -> str:
+def render_report(result: StudyResult, title: str | None = None, table: Any = None) -> str:
     """The whole page; the table that was studied, where it is given, adds row numbers and its columns to the map."""
     cells = None if table is None else studied_cells(result, table)
     figures = {figure.name: figure for figure in report_figures(result, cells)}
     plotly, own, css = plotly_js(), text_of("report.js"), text_of("report.css")
     return template().render(
-        title=shown(
-            title or result.facts["title"] or f"{parts_of(result.facts).many.capitalize()} in a table of patients", 200
-        ),
-        policy=policy((plotly, own), (css, EMPTY_STYLE)),
+        **summary_facts(result),
+        result=result,
+        title=words.shown(title or result.facts["title"] or "Subtype study", 200),
+        policy=content_policy((plotly, own), (css, EMPTY_STYLE)),
         css=Markup(css),
         scripts=[Markup(plotly), Markup(own)],
         taken_names=FURTHER_STYLE.findall(plotly),
         figures=figures,
-        json_of=lambda name: Markup(as_json(figures[name].plain())),
+        json_of=lambda name: Markup(html_json(figures[name].plain())),
         tables=page_tables(result),
-        summary=summarise(result),
-        facts=result.facts,
-        config=result.config,
-        settings=settings(result.config),
-        seeds=result.seeds,
-        versions=result.versions,
+        settings={name: words.shown(json.dumps(v, ensure_ascii=False), 300) for name, v in result.config.items()},
         made_by=plurigp.__version__,
-        n_strata=result.clusters.n_strata,
-        word=parts_of(result.facts),
-        continuum=is_continuum(result.facts),
-        untested=untested(result.facts),
-        shown_points=min(MOST, result.facts["n_rows"]),
+        shown_points=min(MOST_POINTS, result.facts["n_rows"]),
         with_rows=cells is not None,
-        survival_test=result.survival_tests.to_dict("records"),
     )
 
 
 def write_report(result: StudyResult, path: str | Path, title: str | None = None, table: Any = None) -> Path:
     """Render and write; the same result gives the same bytes."""
-    page = render(result, title, table)
+    page = render_report(result, title, table)
     with whole_file(Path(path)) as part:
         part.write_text(page, encoding="utf-8")
     return Path(path)
 
 
 def report_figures(result: StudyResult, cells: pd.DataFrame | None = None) -> list[Figure]:
-    """Every figure that the result has something for, in the order of the page."""
-    several = result.clusters.n_strata > 1
-    made = [
-        gaps_figure(result),
-        selection_figure(result),
-        map_figure(result, cells),
-        sizes_figure(result) if several else None,
-        number_figure(result),
-        consensus_figure(result) if several else None,
-        cdf_figure(result) if several else None,
-        *null_figures(result),
-        characteristics_figure(result) if several else None,
-        survival_figure(result),
-        predictions_figure(result),
-        calibration_figure(result),
-        training_figure(result),
-    ]
+    """Every figure that the result has something for."""
+    made = [map_figure(result, cells), *subtype_figures(result), *model_figures(result)]
     return [figure for figure in made if figure is not None]
 
 
-def as_json(content: Any) -> str:
+def html_json(content: Any) -> str:
     """JSON that no HTML parser reads as anything else."""
     return json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False).translate(UNSAFE)
 
 
-def policy(scripts: tuple[str, ...], styles: tuple[str, ...]) -> str:
+def content_policy(scripts: Sequence[str], styles: Sequence[str]) -> str:
     """The content-security policy: these scripts and style sheets by hash, pictures from memory, nothing else."""
     return (
         f"default-src 'none'; script-src {' '.join(map(source_hash, scripts))}; "
@@ -121,18 +82,13 @@ def policy(scripts: tuple[str, ...], styles: tuple[str, ...]) -> str:
 
 
 def source_hash(source: str) -> str:
-    """As a policy names it."""
+    """The hash by which a policy allows a script or a style sheet."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()}'"
-
-
-def settings(config: dict[str, Any]) -> list[tuple[str, str]]:
-    """The exact configuration, name by name."""
-    return [(name, shown(json.dumps(value, ensure_ascii=False), 300)) for name, value in config.items()]
 
 
 @lru_cache(maxsize=1)
 def plotly_js() -> str:
-    """The plotting library as it comes with the installed package."""
+    """The plotting library that comes with the installed package."""
     from plotly.offline import get_plotlyjs
 
     return str(get_plotlyjs()).replace("\r\n", "\n").replace("\r", "\n")
@@ -140,15 +96,12 @@ def plotly_js() -> str:
 
 @lru_cache(maxsize=1)
 def template() -> Template:
-    """The page with every name escaped and no silent gaps."""
-    made = Environment(
-        loader=PackageLoader("plurigp.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    made.filters.update(counted=counted, percent=percent, p_is=p_is)
+    """The page's template; every value is escaped, and an unknown name is an error."""
+    made = Environment(loader=PackageLoader("plurigp.report"), autoescape=True, undefined=StrictUndefined)
+    made.trim_blocks = made.lstrip_blocks = True
+    filters = (words.counted, words.in_words, words.number, words.p_is, words.percent, words.shown)
+    made.filters.update({function.__name__: function for function in filters})
+    made.globals.update(parts_of=words.parts_of, is_continuum=words.is_continuum, untested_setting=untested)
     return made.get_template("report.html.j2")
 
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Plots:
-    """`result.plot.map()` is a plotly figure; `dir(result.plot)` has the names of those that this study has."""
+    """`result.plot.map()` is a plotly figure; `dir(result.plot)` lists the figures of this study."""
 
     def __init__(self, result: StudyResult) -> None:
         self._figures = {figure.name: figure for figure in report_figures(result)}
@@ -27,7 +27,7 @@ class Plots:
             import plotly.graph_objects as go
 
             plain = figure.plain()
-            return go.Figure({"data": plain["data"], "layout": {**plain["layout"], "height": plain["height"]}})
+            return go.Figure({"data": plain["data"], "layout": plain["layout"] | {"height": plain["height"]}})
 
         draw.__doc__ = figure.alt
         return draw

@@ -1,4 +1,4 @@
-"""The figures about subtypes or strata: sizes, number, consensus, both nulls, what distinguishes them, survival."""
+"""The figures about subtypes or strata: sizes, number, consensus, null comparisons, characteristics, survival."""
 
 from typing import Any
 
@@ -7,103 +7,95 @@ import pandas as pd
 
 from plurigp.report.summary import confirmed
 from plurigp.report.theme import (
-    BELOW,
     COLOURS,
     DIVERGING,
     GREY,
     SEQUENTIAL,
     Figure,
     axis,
+    band,
+    bars,
     colour,
+    colour_bar,
     dash,
     named_axis,
+    named_rows,
     rounded,
+    scatter,
     symbol,
 )
-from plurigp.report.words import Parts, drawn, levels, p_is, parts_of, percent, signed, trait
+from plurigp.report.words import Parts, compared_values, p_is, parts_of, percent, plot_text, signed, trait
 from plurigp.study import StudyResult
 
 BLOCKS = 200  # a larger consensus matrix is shown as means of blocks
 MOST_TRAITS = 40
 LINE_HEIGHT = 21
-UNKNOWN = "#b9bec6"  # beneath a cell without a value
+UNKNOWN_COLOUR = "#b9bec6"  # beneath a cell without a value
+
+
+def subtype_figures(result: StudyResult) -> list[Figure | None]:
+    """The figures of this module; None where the result has nothing to show."""
+    made = [number_figure(result), survival_figure(result)]
+    if result.clusters.n_strata > 1:
+        made += [sizes_figure(result), consensus_figure(result), cdf_figure(result), *null_figures(result),
+                 characteristics_figure(result)]  # fmt: skip
+    return made
 
 
 def sizes_figure(result: StudyResult) -> Figure:
     """Patients per subtype."""
-    table = result.subtypes
-    parts = parts_of(result.facts)
-    names = [parts.number(k) for k in table["subtype"]]
-    counts, colours = table["size"].to_list(), [colour(int(k)) for k in table["subtype"]]
-    if result.facts["n_outliers"]:
-        names, counts, colours = [*names, "Outliers"], [*counts, result.facts["n_outliers"]], [*colours, GREY]
-    total = result.facts["n_rows"]
-    bar = {
-        "type": "bar",
-        "orientation": "h",
-        "x": [int(n) for n in counts],
-        "y": list(range(len(names))),
-        "marker": {"color": colours},
-        "text": [f"{n:,} ({percent(n / total)})" for n in counts],
-        "textposition": "auto",
-        "hoverinfo": "text",
-    }
-    layout = {
-        "xaxis": axis("patients", rangemode="tozero", fixedrange=True),
-        "yaxis": named_axis(names),
-        "margin": {"l": 60, "r": 24, "t": 8, "b": 48},
-    }
+    facts, parts = result.facts, parts_of(result.facts)
+    sizes = {int(k): int(n) for k, n in zip(result.subtypes["subtype"], result.subtypes["size"], strict=True)}
+    if facts["n_outliers"]:
+        sizes[0] = facts["n_outliers"]
+    lines = [f"{n:,} ({percent(n / facts['n_rows'])})" for n in sizes.values()]
+    bar = bars(list(sizes.values()), lines, marker={"color": [colour(k) for k in sizes]}, textposition="auto")
+    names = [parts.number(k) if k else "Outliers" for k in sizes]
+    layout = named_rows(names, axis("patients", rangemode="tozero"))
     return Figure("sizes", f"Number of patients in each {parts.one}.", [bar], layout, 100 + 44 * len(names))
 
 
 def number_figure(result: StudyResult) -> Figure | None:
-    """Stability by number of subtypes, beside structureless tables."""
+    """Stability by number of clusters, beside that of structureless tables."""
     table = result.clusterings
     if table.empty:
         return None
-    K = table["n_clusters"].to_list()
-    traces: list[dict[str, Any]] = []
+    K, traces = table["n_clusters"], []
     if table["reference_mean"].notna().any():
         mean, sd = table["reference_mean"], table["reference_sd"].fillna(0)
-        band = rounded(pd.concat([mean + sd, (mean - sd)[::-1]]))
         traces = [
-            {"type": "scatter", "x": K + K[::-1], "y": band, "fill": "toself", "fillcolor": "rgba(138,143,152,0.25)",
-             "line": {"width": 0}, "hoverinfo": "skip", "showlegend": False, "mode": "lines"},
-            {"type": "scatter", "mode": "lines+markers", "x": K, "y": rounded(mean), "name": "structureless tables",
-             "line": {"color": GREY, "dash": "dash"}, "marker": {"symbol": "square", "color": GREY},
-             "hovertemplate": "%{x} groups, structureless: %{y:.2f}<extra></extra>"},
+            band(K, mean - sd, mean + sd, f"{GREY}40"),
+            scatter(K, mean, "%{x} clusters, structureless: %{y:.2f}", "lines+markers", name="structureless tables",
+                    line={"color": GREY, "dash": "dash"}, marker={"symbol": "square", "color": GREY}),
         ]  # fmt: skip
-    chosen = table["chosen"].astype(bool).to_list()
-    traces.append(
-        {"type": "scatter", "mode": "lines+markers", "x": K, "y": rounded(table["stability"]), "name": "this table",
-         "line": {"color": COLOURS[0]}, "hovertemplate": "%{x} groups, this table: %{y:.2f}<extra></extra>",
-         "marker": {"size": [15 if c else 8 for c in chosen], "opacity": 1,
-                    "color": [COLOURS[4] if c else COLOURS[0] for c in chosen],
-                    "symbol": ["diamond" if c else "circle" for c in chosen]}}
-    )  # fmt: skip
+    chosen = table["chosen"].astype(bool)
+    marker = {"size": np.where(chosen, 15, 8).tolist(), "opacity": 1,
+              "color": np.where(chosen, COLOURS[4], COLOURS[0]).tolist(),
+              "symbol": np.where(chosen, "diamond", "circle").tolist()}  # fmt: skip
+    traces.append(scatter(K, table["stability"], "%{x} clusters, this table: %{y:.2f}", "lines+markers",
+                          name="this table", line={"color": COLOURS[0]}, marker=marker))  # fmt: skip
     layout = {
-        "xaxis": axis("number of groups", dtick=1),
+        "xaxis": axis("number of clusters", dtick=1),
         "yaxis": axis("agreement between halves", range=[0, 1.05], tickformat=".0%"),
     }
-    return Figure("number", "Stability of the grouping for each number of groups.", traces, layout)
+    return Figure("number", "Stability of the clusters by their number.", traces, layout)
 
 
 def consensus_figure(result: StudyResult) -> Figure:
-    """How often two patients are grouped together, ordered by subtype; large tables as means of blocks."""
+    """How often two patients share a cluster, ordered by subtype; large tables as means of blocks."""
     matrix, edges = block_means(result.consensus.matrix, BLOCKS)
     subtype = result.clusters.subtype[result.consensus.rows]
     n = len(subtype)
-    middle = (edges[:-1] + edges[1:]) / 2 / n
-    cells = [[None if not np.isfinite(v) else round(float(v), 2) for v in line] for line in matrix]
+    middle = rounded((edges[:-1] + edges[1:]) / 2 / n)
     heat = {
-        "type": "heatmap", "z": cells, "x": rounded(middle), "y": rounded(middle), "zmin": 0, "zmax": 1,
-        "colorscale": SEQUENTIAL, "hovertemplate": "together in %{z:.0%} of refits<extra></extra>",
-        "colorbar": BELOW | {"tickformat": ".0%", "title": {"text": "grouped together", "side": "top"}},
+        "type": "heatmap", "z": [rounded(line, 2) for line in matrix], "x": middle, "y": middle, "zmin": 0, "zmax": 1,
+        "colorscale": SEQUENTIAL, "hovertemplate": "same cluster in %{z:.0%} of refits<extra></extra>",
+        "colorbar": colour_bar("share of refits in the same cluster", tickformat=".0%"),
     }  # fmt: skip
     groups = list(dict.fromkeys(subtype.tolist()))
     starts = np.array([int(np.argmax(subtype == k)) for k in groups] + [n]) / n
     ticks = {"tickvals": rounded((starts[:-1] + starts[1:]) / 2), "showgrid": False, "zeroline": False,
-             "automargin": True, "ticks": ""}  # fmt: skip
+             "automargin": True, "ticks": "", "constrain": "domain"}  # fmt: skip
     shapes = [
         {"type": "line", "line": {"color": COLOURS[4], "width": 1.5}, **ends}
         for at in starts[1:-1].tolist()
@@ -111,13 +103,13 @@ def consensus_figure(result: StudyResult) -> Figure:
     ]
     names = [parts_of(result.facts).number(k).lower() if k else "outliers" for k in groups]
     layout = {
-        "xaxis": ticks | {"range": [0, 1], "ticktext": [str(k) if k else "–" for k in groups], "constrain": "domain"},
-        "yaxis": ticks | {"range": [1, 0], "ticktext": names, "scaleanchor": "x", "constrain": "domain"},
+        "xaxis": ticks | {"range": [0, 1], "ticktext": [str(k) if k else "–" for k in groups]},
+        "yaxis": ticks | {"range": [1, 0], "ticktext": names, "scaleanchor": "x"},
         "shapes": shapes,
         "margin": {"l": 60, "r": 8, "t": 8, "b": 90},
-        "plot_bgcolor": UNKNOWN,
+        "plot_bgcolor": UNKNOWN_COLOUR,
     }
-    return Figure("consensus", "How often pairs of patients are grouped together in refits.", [heat], layout, 600)
+    return Figure("consensus", "How often pairs of patients share a cluster in refits.", [heat], layout, 600)
 
 
 def block_means(matrix: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
@@ -125,154 +117,122 @@ def block_means(matrix: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
     n = len(matrix)
     edges = np.linspace(0, n, min(n, most) + 1).astype(int)
     known = np.isfinite(matrix)
-    sums = _by_block(np.where(known, matrix, 0.0), edges)
-    counts = _by_block(known.astype(float), edges)
+    sums, counts = (
+        np.add.reduceat(np.add.reduceat(values, edges[:-1], axis=0), edges[:-1], axis=1)
+        for values in (np.where(known, matrix, 0.0), known.astype(float))
+    )
     return np.divide(sums, counts, out=np.full_like(sums, np.nan), where=counts > 0), edges
 
 
-def _by_block(matrix: np.ndarray, edges: np.ndarray) -> np.ndarray:
-    return np.add.reduceat(np.add.reduceat(matrix, edges[:-1], axis=0), edges[:-1], axis=1)
-
-
 def cdf_figure(result: StudyResult) -> Figure:
-    """The share of pairs of patients by how often they were put together; flat between the ends is clear-cut."""
-    grid, share = result.consensus.cdf_at, result.consensus.cdf
-    line = {
-        "type": "scatter", "mode": "lines", "x": rounded(grid), "y": rounded(share), "showlegend": False,
-        "line": {"color": COLOURS[0], "width": 2.5, "shape": "hv"},
-        "hovertemplate": "%{y:.0%} of pairs: together in at most %{x:.0%} of refits<extra></extra>",
-    }  # fmt: skip
+    """The cumulative distribution of the consensus over pairs of patients."""
+    hover = "%{y:.0%} of pairs share a cluster in at most %{x:.0%} of refits"
+    line = scatter(result.consensus.cdf_at, result.consensus.cdf, hover, "lines", showlegend=False,
+                   line={"color": COLOURS[0], "width": 2.5, "shape": "hv"})  # fmt: skip
     layout = {
-        "xaxis": axis("grouped together in at most this share of refits", range=[0, 1], tickformat=".0%"),
-        "yaxis": axis("share of pairs of patients", range=[0, 1.02], tickformat=".0%"),
+        "xaxis": axis("consensus (share of refits in the same cluster)", range=[0, 1], tickformat=".0%"),
+        "yaxis": axis("cumulative share of pairs", range=[0, 1.02], tickformat=".0%"),
     }
-    return Figure("cdf", "How many pairs of patients are grouped together how often.", [line], layout, 300)
+    return Figure("cdf", "Cumulative distribution of the consensus over pairs of patients.", [line], layout, 300)
 
 
 def null_figures(result: StudyResult) -> list[Figure]:
-    """Each subtype's index against shuffled labels, and its agreement against structureless tables."""
+    """Each subtype's consensus index against permuted labels, and its agreement against structureless tables."""
     table, nulls, word = result.subtypes, result.nulls, parts_of(result.facts)
     reference = np.repeat(nulls.reference_mean[:, None], len(table), axis=1)
-    parts = (
-        ("shuffled", "consensus index", nulls.permutation, "index", "permutation", "shuffled labels"),
-        ("structureless", "agreement of halves", reference, "agreement", "reference", "structureless tables"),
-    )
-    return [
-        _against(table, word, name, title, draws, value, null, what)
-        for name, title, draws, value, null, what in parts
-        if len(draws) and len(table) > 1
+    made = []
+    if len(nulls.permutation):
+        lines = table.rename(columns={"index": "value", "permutation_threshold": "threshold", "permutation_p": "p"})
+        made.append(_against("shuffled", "consensus index", "permuted labels", nulls.permutation, lines, word))
+    if len(reference):
+        lines = table.rename(columns={"agreement": "value", "reference_threshold": "threshold", "reference_p": "p"})
+        made.append(_against("structureless", "agreement of halves", "structureless tables", reference, lines, word))
+    return made
+
+
+def _against(name: str, title: str, null: str, draws: np.ndarray, table: pd.DataFrame, word: Parts) -> Figure:
+    """The value and threshold of each subtype over the range of its null distribution [draws subtypes]."""
+    subtypes, places = table["subtype"].astype(int), np.arange(len(table))
+    gap = np.full(len(table), np.nan)
+    ends = np.stack([draws.min(0), draws.max(0), gap], 1).ravel()
+    texts = [
+        f"<b>{word.number(k)}</b><br>{title} {v:.2f}<br>{p_is(p)}"
+        for k, v, p in zip(subtypes, table["value"], table["p"], strict=True)
     ]
-
-
-def _against(
-    table: pd.DataFrame, word: Parts, name: str, title: str, draws: np.ndarray, value: str, null: str, what: str
-) -> Figure:
-    names = [word.number(k) for k in table["subtype"]]
-    places = list(range(len(table)))
-    limit = table[f"{null}_threshold"]
-    spans = [(float(draws[:, k].min()), float(draws[:, k].max()), k) for k in places]
-    traces: list[dict[str, Any]] = [
-        {"type": "scatter", "mode": "lines", "name": what, "hoverinfo": "skip",
-         "x": [v for low, high, _ in spans for v in (*rounded([low, high]), None)],
-         "y": [v for _, _, k in spans for v in (k, k, None)], "line": {"color": GREY, "width": 10}, "opacity": 0.6},
-        {"type": "scatter", "mode": "markers", "name": "threshold", "x": rounded(limit), "y": places,
-         "marker": {"symbol": "line-ns-open", "size": 22, "color": COLOURS[4], "line": {"width": 3}},
-         "hovertemplate": "threshold %{x:.2f}<extra></extra>"},
-        {"type": "scatter", "mode": "markers", "name": "this table", "x": rounded(table[value]), "y": places,
-         "marker": {"size": 14, "color": [colour(int(k)) for k in table["subtype"]],
-                    "symbol": [symbol(int(k)) for k in table["subtype"]]},
-         "text": [f"<b>{word.number(k)}</b><br>{title} {v:.2f}<br>{p_is(p)}" for k, v, p in
-                  zip(table["subtype"], table[value], table[f"{null}_p"], strict=True)], "hoverinfo": "text"},
+    traces = [
+        scatter(ends, np.stack([places, places, gap], 1), mode="lines", name=null, opacity=0.6,
+                line={"color": GREY, "width": 10}),
+        scatter(table["threshold"], places, "threshold %{x:.2f}", name="threshold",
+                marker={"symbol": "line-ns-open", "size": 22, "color": COLOURS[4], "line": {"width": 3}}),
+        scatter(table["value"], places, texts, name="this table",
+                marker={"size": 14, "color": [colour(k) for k in subtypes], "symbol": [symbol(k) for k in subtypes]}),
     ]  # fmt: skip
     layout = {
         "xaxis": axis(title, range=[0, 1.04], fixedrange=True),
-        "yaxis": named_axis(names),
+        "yaxis": named_axis([word.number(k) for k in subtypes]),
     }
-    alt = f"The {title} of each {word.one} against the range of {what}."
+    alt = f"The {title} of each {word.one} against the range of {null}."
     return Figure(name, alt, traces, layout, 150 + 46 * len(table))
 
 
 def characteristics_figure(result: StudyResult) -> Figure | None:
-    """Standardised differences of the strongest columns by subtype; a dot marks those that hold when tested."""
+    """Standardised differences of the strongest columns by subtype; a dot marks those confirmed on held-back rows."""
     table = confirmed(result.characteristics)
     table = table[np.isfinite(table["effect"])]
     if table.empty:
         return None
-    table = table.assign(trait=[trait(r["column"], r["level"], r["kind"]) for r in table.to_dict("records")])
-    strength = table.groupby(["column", "level", "kind"], sort=False)["effect"].agg(lambda e: e.abs().max())
+    strength = table["effect"].abs().groupby([table[key] for key in ("column", "level", "kind")], sort=False).max()
     keys = strength.sort_values(ascending=False, kind="stable").index[:MOST_TRAITS].to_list()
     subtypes = result.subtypes["subtype"].to_list()
+    word, alpha = parts_of(result.facts), result.facts["level"]
     cells = {(r["column"], r["level"], r["subtype"]): r for r in table.to_dict("records")}
-    lines = [[cells.get((*key[:2], k)) for k in subtypes] for key in keys]
-    firm, word = result.facts["level"], parts_of(result.facts)
+    places = [[(column, level, k) for k in subtypes] for column, level, _ in keys]
+    effects = {key: cell["effect"] for key, cell in cells.items()}
+    texts = {key: signed(cell["effect"], 1) + "•" * (cell["tested_q"] <= alpha) for key, cell in cells.items()}
+    hovers = {key: _comparison(cell, word) for key, cell in cells.items()}
     heat = {
-        "type": "heatmap",
-        "z": [rounded([np.nan if c is None else c["effect"] for c in line], 3) for line in lines],
-        "x": list(range(len(subtypes))),
-        "y": list(range(len(keys))),
-        "zmin": -1.5,
-        "zmax": 1.5,
-        "xgap": 2,
-        "ygap": 2,
-        "colorscale": DIVERGING,
-        "text": [["" if c is None else _mark(c, firm) for c in line] for line in lines],
+        "type": "heatmap", "x": list(range(len(subtypes))), "y": list(range(len(keys))), "xgap": 2, "ygap": 2,
+        "z": [rounded([effects.get(place, np.nan) for place in line], 3) for line in places],
+        "zmin": -1.5, "zmax": 1.5, "colorscale": DIVERGING,
+        "text": [[texts.get(place, "") for place in line] for line in places],
         "texttemplate": "%{text}",
-        "customdata": [["" if c is None else _hover(c, word) for c in line] for line in lines],
+        "customdata": [[hovers.get(place, "") for place in line] for line in places],
         "hovertemplate": "%{customdata}<extra></extra>",
-        "colorbar": BELOW
-        | {"title": {"text": "← lower, higher →", "side": "top"}, "tickvals": [-1.5, -0.8, 0, 0.8, 1.5]},
-    }
+        "colorbar": colour_bar("standardised difference from the other patients", tickvals=[-1.5, -0.8, 0, 0.8, 1.5]),
+    }  # fmt: skip
     layout = {
         "xaxis": named_axis([word.number(k) for k in subtypes], side="top", range=[-0.5, len(subtypes) - 0.5]),
-        "yaxis": named_axis([drawn(trait(*key), 38) for key in keys]),
+        "yaxis": named_axis([plot_text(trait(*key), 38) for key in keys]),
         "margin": {"l": 60, "r": 8, "t": 40, "b": 70},
     }
     alt = f"How each {word.one} differs from the other patients, column by column."
     return Figure("characteristics", alt, [heat], layout, 130 + LINE_HEIGHT * len(keys))
 
 
-def _mark(cell: dict[str, Any], firm: float) -> str:
-    return signed(cell["effect"], 1) + ("•" if cell["tested_q"] <= firm else "")
-
-
-def _hover(cell: dict[str, Any], word: Parts) -> str:
-    inside, outside = levels(cell["inside"], cell["outside"], cell["measure"])
-    held = f"held-back patients: {p_is(cell['tested_q'], 'q')}" if np.isfinite(cell["tested_q"]) else "not confirmed"
-    return (
-        f"<b>{drawn(cell['trait'], 100)}</b><br>{word.number(cell['subtype'])}: {inside}, others: {outside}<br>{held}"
-    )
+def _comparison(cell: dict[str, Any], word: Parts) -> str:
+    inside, outside = compared_values(cell["inside"], cell["outside"], cell["measure"])
+    tested = f"held-back patients: {p_is(cell['tested_q'], 'q')}" if np.isfinite(cell["tested_q"]) else "not confirmed"
+    name = plot_text(trait(cell["column"], cell["level"], cell["kind"]), 100)
+    return f"<b>{name}</b><br>{word.number(cell['subtype'])}: {inside}, others: {outside}<br>{tested}"
 
 
 def survival_figure(result: StudyResult) -> Figure | None:
-    """Kaplan–Meier curves with their intervals; everybody as a thin grey line."""
+    """Kaplan–Meier curves with their intervals; all patients as a thin grey line."""
     if result.survival.empty:
         return None
-    traces: list[dict[str, Any]] = []
-    for subtype in sorted(set(result.survival["subtype"].astype(int))):
-        name = parts_of(result.facts).number(subtype) if subtype else "everybody"
-        traces += _curve(name, subtype, result.survival[result.survival["subtype"] == subtype])
+    traces = []
+    for subtype, own in result.survival.groupby(result.survival["subtype"].astype(int), sort=True):
+        k = int(str(subtype))
+        name = parts_of(result.facts).number(k) if k else "all patients"
+        if k:
+            traces.append(band(own["time"], own["low"], own["high"], f"{colour(k)}21", legendgroup=name))
+        style = {"color": colour(k), "dash": dash(k), "width": 2.4 if k else 1.2}
+        hover = f"{name}: %{{y:.0%}} at %{{x}}"
+        traces.append(scatter(own["time"], own["survival"], hover, "lines", name=name, legendgroup=name, line=style))
     layout = {
-        "xaxis": axis(drawn(result.facts["time_column"]), rangemode="tozero"),
-        "yaxis": axis(f"without “{drawn(result.facts['event_column'], 40)}”", tickformat=".0%", range=[0, 1.02]),
+        "xaxis": axis(plot_text(result.facts["time_column"]), rangemode="tozero"),
+        "yaxis": axis(
+            f"share without “{plot_text(result.facts['event_column'], 40)}”", tickformat=".0%", range=[0, 1.02]
+        ),
     }
     return Figure("survival", "Share of patients without the outcome over time.", traces, layout, 440)
-
-
-def _curve(name: str, subtype: int, own: pd.DataFrame) -> list[dict[str, Any]]:
-    """A subtype's curve over its interval; everybody (0) without one."""
-    time = rounded(own["time"])
-    style = {"color": colour(subtype), "dash": dash(subtype), "width": 2.4 if subtype else 1.2}
-    hover = f"{name}: %{{y:.0%}} at %{{x}}<extra></extra>"
-    line = {"type": "scatter", "mode": "lines", "x": time, "y": rounded(own["survival"]), "name": name,
-            "legendgroup": name, "line": style, "hovertemplate": hover}  # fmt: skip
-    if not subtype:
-        return [line]
-    band = {"type": "scatter", "mode": "lines", "x": time + time[::-1], "fill": "toself", "line": {"width": 0},
-            "y": rounded(pd.concat([own["high"], own["low"][::-1]])), "fillcolor": _faint(colour(subtype)),
-            "hoverinfo": "skip", "showlegend": False, "legendgroup": name}  # fmt: skip
-    return [band, line]
-
-
-def _faint(hex_colour: str) -> str:
-    red, green, blue = (int(hex_colour[i : i + 2], 16) for i in (1, 3, 5))
-    return f"rgba({red},{green},{blue},0.13)"

@@ -1,28 +1,15 @@
-"""The tables of the page: cells as people read them, with a plain value beside each to sort by."""
+"""The tables of the page: cells as they are read, each with a plain value to sort by."""
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from plurigp.report.summary import NOT_FOLLOWED, confirmed, horizon
-from plurigp.report.words import (
-    Number,
-    fixed,
-    is_continuum,
-    is_share,
-    kind,
-    levels,
-    number,
-    parts_of,
-    percent,
-    probability,
-    shown,
-    signed,
-)
+from plurigp.report import words
+from plurigp.report.summary import confirmed, horizon
 from plurigp.study import StudyResult
 from plurigp.study.findings.robustness import untested
 
@@ -39,105 +26,155 @@ class Cell:
 
 @dataclass(frozen=True)
 class PageTable:
-    """A table with a caption; `groups` names the group of each line where the page offers a menu over them."""
+    """A table with a caption; `groups` holds the subtype of each line where the page offers a menu over them."""
 
     name: str
     caption: str
     heads: Sequence[str]
     rows: list[list[Cell]]
-    groups: list[int] = field(default_factory=list)
+    groups: Sequence[int] = ()
     left_out: int = 0
 
     def numeric(self) -> list[bool]:
-        """Which columns are numbers, set flush right and sorted as such."""
+        """Which columns are numbers, aligned right and sorted as such."""
         return [all(isinstance(row[place].sort, float) for row in self.rows) for place in range(len(self.heads))]
 
 
-def text(value: object, limit: int = 120) -> Cell:
-    """A name."""
-    line = shown(value, limit)
-    return Cell(line, line.casefold())
+Reader = Callable[[dict[Any, Any]], Cell]  # from a line of a frame to a cell
 
 
-def figure(value: Number, said: str) -> Cell:
-    """A number; one that is not known sorts below all others."""
-    return Cell(said, float(value) if value is not None and math.isfinite(value) else -1e300)
+def _text(key: str, limit: int = 120, say: Callable[[Any], object] = str) -> Reader:
+    def read(line: dict[Any, Any]) -> Cell:
+        text = words.shown(say(line[key]), limit)
+        return Cell(text, text.casefold())
+
+    return read
+
+
+def _number(key: str, say: Callable[[Any], str] = "{:,.0f}".format) -> Reader:
+    return lambda line: _numeric(line[key], say(line[key]))
+
+
+def _numeric(value: words.Number, text: str) -> Cell:
+    """A number; an unknown one sorts below all others."""
+    return Cell(text, float(value) if value is not None and math.isfinite(value) else -1e300)
+
+
+def _yes_or_no(value: object) -> str:
+    return "yes" if value else "no"
+
+
+def _short(value: float) -> str:
+    return words.number(value, 2)
+
+
+COLUMNS = {
+    "Column": _text("column"),
+    "Kind": _text("kind", say=words.kind_label),
+    "Detail": _text("detail"),
+    "Observed": _number("n_observed"),
+    "Missing": _number("gap_share", words.percent),
+    "Reason": _text("reason", 200),
+}
+PREDICTIONS = {
+    "Column": _text("column"),
+    "Kind": _text("kind", say=words.kind_label),
+    "Held-out cells": _number("cells"),
+    "Gain (nats per cell)": _number("gain", lambda gain: words.signed(gain, 3)),
+    "Standard error": _number("se", _short),
+}
+CLUSTERINGS = {
+    "Clusters": _number("n_clusters"),
+    "Stability": _number("stability", words.fixed),
+    "Mean of structureless tables": _number("reference_mean", words.fixed),
+    "Difference": _number("gain", words.signed),
+    "Chosen": _text("chosen", say=_yes_or_no),
+}
+SELECTION = {
+    "Dimensions": _number("n_components"),
+    "Score (nats per held-out cell)": _number("score", lambda score: words.signed(score, 3)),
+    "Loss against the best": _number("gap", _short),
+    "Standard error of the loss": _number("gap_se", _short),
+    "Chosen": _text("chosen", say=_yes_or_no),
+}
 
 
 def page_tables(result: StudyResult) -> dict[str, PageTable]:
     """Every table by name; empty ones are left out."""
-    made = (columns(result), subtypes(result), characteristics(result), missingness(result), predictions(result),
-            risks(result), clusterings(result), selection(result))  # fmt: skip
+    predictions = result.predictions.sort_values("gain", ascending=False, kind="stable")
+    made = (
+        _table("columns", "Every column, its kind and its missing values.", result.columns, COLUMNS),
+        subtypes_table(result),
+        characteristics_table(result),
+        missingness_table(result),
+        _table("predictions", "Gain over each column’s marginal distribution.", predictions, PREDICTIONS),
+        risks_table(result),
+        _table("clusterings", "Stability by number of clusters.", result.clusterings, CLUSTERINGS),
+        _table("selection", "Held-out score by number of dimensions.", result.selection, SELECTION),
+    )
     return {table.name: table for table in made if table.rows}
 
 
-def columns(result: StudyResult) -> PageTable:
-    """What every column was taken for."""
-    rows = [
-        [text(r["column"]), text(kind(r["kind"])), text(r["detail"]), figure(r["n_observed"], f"{r['n_observed']:,}"),
-         figure(r["gap_share"], percent(r["gap_share"])), text(r["reason"], 200)]
-        for r in _records(result.columns)
-    ]  # fmt: skip
-    heads = ("Column", "Taken for", "Values", "Patients with a value", "Gaps", "Why")
-    return _cut(PageTable("columns", "Every column, what it was taken for, and how much of it is there.", heads, rows))
+def _table(name: str, caption: str, frame: pd.DataFrame, columns: dict[str, Reader]) -> PageTable:
+    """The frame line by line through the columns' readers, cut after MOST_LINES."""
+    lines = frame.head(MOST_LINES).to_dict("records")
+    rows = [[read(line) for read in columns.values()] for line in lines]
+    groups = [int(line["subtype"]) for line in lines] if "subtype" in frame else []
+    return PageTable(name, caption, list(columns), rows, groups, len(frame) - len(rows))
 
 
-def subtypes(result: StudyResult) -> PageTable:
+def subtypes_table(result: StudyResult) -> PageTable:
     """Size and robustness."""
-    word, not_tested = parts_of(result.facts), bool(untested(result.facts))
-    rows = [
-        [
-            figure(r["subtype"], f"{r['subtype']:.0f}"),
-            figure(r["size"], f"{r['size']:,}"),
-            figure(r["share"], percent(r["share"])),
-            figure(r["certainty"], percent(r["certainty"])),
-            figure(r["index"], fixed(r["index"])),
-            figure(r["permutation_p"], probability(r["permutation_p"])),
-            figure(r["agreement"], fixed(r["agreement"])),
-            figure(r["reference_p"], probability(r["reference_p"])),
-            text("not tested" if not_tested else "yes" if r["robust"] else "no"),
-        ]
-        for r in _records(result.subtypes)
-    ]
-    heads = (word.one.capitalize(), "Patients", "Share", "Certainty", "Consensus index", "p, shuffled labels",
-             "Agreement of halves", "p, structureless", "Robust")  # fmt: skip
+    word, not_tested = words.parts_of(result.facts), bool(untested(result.facts))
+    columns = {
+        word.one.capitalize(): _number("subtype"),
+        "Patients": _number("size"),
+        "Share": _number("share", words.percent),
+        "Certainty": _number("certainty", words.percent),
+        "Consensus index": _number("index", words.fixed),
+        "p (permuted labels)": _number("permutation_p", words.p_value),
+        "Agreement of halves": _number("agreement", words.fixed),
+        "p (structureless)": _number("reference_p", words.p_value),
+        "Robust": _text("robust", say=lambda robust: words.NOT_TESTED if not_tested else _yes_or_no(robust)),
+    }
     caption = f"The {word.many} and how robust each is."
     if not_tested:
-        caption = "The subtypes; whether they are robust was not tested."
-    if is_continuum(result.facts):
-        caption = "The strata and how well each comes back; none is a robust subtype."
-    return PageTable("subtypes", caption, heads, rows)
+        caption = "The subtypes; their robustness was not tested."
+    if words.is_continuum(result.facts):
+        caption = "The strata and how reproducible each is; none is a robust subtype."
+    return _table("subtypes", caption, result.subtypes, columns)
 
 
-def characteristics(result: StudyResult) -> PageTable:
+def characteristics_table(result: StudyResult) -> PageTable:
     """Every subtype against the rest, largest differences first, with the test on held-back patients."""
     table = confirmed(result.characteristics)
     table = table.reindex(table["effect"].abs().sort_values(ascending=False, kind="stable").index)
-    word = parts_of(result.facts)
-    heads = (word.one.capitalize(), "Column", "Level", "In it", "Others", "Standardised difference", "q when tested",
-             "Estimate (95% interval)")  # fmt: skip
+    word = words.parts_of(result.facts)
+
+    def value(place: int, key: str) -> Reader:
+        return lambda line: _numeric(
+            line[key], words.compared_values(line["inside"], line["outside"], line["measure"])[place]
+        )
+
+    def q(line: dict[Any, Any]) -> Cell:
+        q = line["tested_q"]
+        return Cell(words.p_value(q), q) if math.isfinite(q) else Cell("not confirmed", 2.0)  # sorts after every q
+
+    columns = {
+        word.one.capitalize(): _number("subtype"),
+        "Column": _text("column"),
+        "Level": _text("level"),
+        f"In {word.one}": value(0, "inside"),
+        "Others": value(1, "outside"),
+        "Standardised difference": _number("effect", words.signed),
+        "q (held back)": q,
+        "Estimate (95% interval)": lambda line: Cell(_estimate(line), line["measure"]),
+    }
     caption = f"What distinguishes each {word.one} from the other patients."
-    rows = [_characteristic(line) for line in _records(table)]
-    return _cut(PageTable("characteristics", caption, heads, rows, [int(k) for k in table["subtype"]]))
+    return _table("characteristics", caption, table, columns)
 
 
-def _characteristic(line: dict[str, Any]) -> list[Cell]:
-    inside, outside = levels(line["inside"], line["outside"], line["measure"])
-    q = line["tested_q"]
-    known = math.isfinite(q)
-    return [
-        figure(line["subtype"], f"{line['subtype']:.0f}"),
-        text(line["column"]),
-        text(line["level"]),
-        figure(line["inside"], inside),
-        figure(line["outside"], outside),
-        figure(line["effect"], signed(line["effect"])),
-        figure(q if known else 2.0, probability(q) if known else "not confirmed"),  # sorts after every q
-        Cell(_estimate(line), line["measure"]),
-    ]
-
-
-def _estimate(line: dict[str, Any]) -> str:
+def _estimate(line: dict[Any, Any]) -> str:
     """The effect in its own units with its interval; logarithms as ratios."""
     parts = [line["estimate"], line["low"], line["high"]]
     name = "difference"
@@ -145,95 +182,40 @@ def _estimate(line: dict[str, Any]) -> str:
         name = line["measure"].removeprefix("log ")
         with np.errstate(over="ignore"):
             parts = [float(np.exp(v)) for v in parts]
-    middle, low, high = (number(v, 2 if is_share(line["measure"]) else 3) for v in parts)
-    return f"{name} {middle} ({_between(low, high, line['low'] == -math.inf, line['high'] == math.inf)})"
-
-
-def _between(low: str, high: str, no_lower: bool, no_upper: bool) -> str:
-    """An interval, of which an end may be missing."""
+    middle, low, high = (words.number(v, 2 if words.is_share(line["measure"]) else 3) for v in parts)
+    no_lower, no_upper = line["low"] == -math.inf, line["high"] == math.inf
     if no_lower and no_upper:
-        return "no limits"
-    return f"{high} or less" if no_lower else f"{low} or more" if no_upper else f"{low} to {high}"
+        return f"{name} {middle} (no limits)"
+    return (
+        f"{name} {middle} ({f'{high} or less' if no_lower else f'{low} or more' if no_upper else f'{low} to {high}'})"
+    )
 
 
-def missingness(result: StudyResult) -> PageTable:
-    """Where gaps differ by subtype."""
-    table = result.missingness
+def missingness_table(result: StudyResult) -> PageTable:
+    """Columns whose share of missing values differs by subtype."""
+    table, word = result.missingness, words.parts_of(result.facts)
     if len(table):
         table = table[table["q"] <= 0.05].sort_values("q", kind="stable")
-    rows = [
-        [figure(r["subtype"], f"{r['subtype']:.0f}"), text(r["column"]), figure(r["inside"], percent(r["inside"])),
-         figure(r["outside"], percent(r["outside"])), figure(r["q"], probability(r["q"]))]
-        for r in _records(table)
-    ]  # fmt: skip
-    word = parts_of(result.facts)
-    heads = (word.one.capitalize(), "Column", "Gaps in it", "Gaps in the others", "q")
-    return _cut(PageTable("missingness", f"Columns with more or fewer gaps in a {word.one}.", heads, rows))
+    columns = {
+        word.one.capitalize(): _number("subtype"),
+        "Column": _text("column"),
+        f"Missing in {word.one}": _number("inside", words.percent),
+        "Missing in others": _number("outside", words.percent),
+        "q": _number("q", words.p_value),
+    }
+    return _table("missingness", f"Columns missing more or less often in a {word.one}.", table, columns)
 
 
-def predictions(result: StudyResult) -> PageTable:
-    """Held-out prediction by column."""
-    table = result.predictions.sort_values("gain", ascending=False, kind="stable")
-    rows = [
-        [text(r["column"]), text(kind(r["kind"])), figure(r["cells"], f"{r['cells']:,.0f}"),
-         figure(r["gain"], signed(r["gain"], 3)), figure(r["se"], number(r["se"], 2))]
-        for r in _records(table)
-    ]  # fmt: skip
-    heads = ("Column", "Kind", "Hidden cells", "Gain (nats per cell)", "Standard error")
-    return _cut(PageTable("predictions", "How well each column is predicted from the others.", heads, rows))
-
-
-def risks(result: StudyResult) -> PageTable:
+def risks_table(result: StudyResult) -> PageTable:
     """Risk by subtype, a column per horizon."""
-    times, word = sorted(set(result.risks["time"])), parts_of(result.facts)
-    found = {(r["subtype"], r["time"]): r for r in _records(result.risks)}
-    rows = [
-        [text(word.number(k) if k else "everybody"), *(_risk(found.get((k, time))) for time in times)]
-        for k in dict.fromkeys(result.risks["subtype"])
-    ]
-    heads = ("Patients", *(f"within {horizon(result.facts, time)}" for time in times))
-    return PageTable("risks", f"Risk of the outcome by {word.one}, with 95% intervals.", heads, rows)
+    times, word = sorted(set(result.risks["time"])), words.parts_of(result.facts)
+    lines = result.risks.to_dict("records")
+    cells = {(line["subtype"], line["time"]): _numeric(line["risk"], words.risk_text(line)) for line in lines}
 
+    def risk(time: float) -> Reader:
+        return lambda line: cells.get((line["subtype"], time), _numeric(None, words.UNKNOWN))
 
-def _risk(line: dict[str, Any] | None) -> Cell:
-    if line is None:
-        return figure(math.nan, "–")
-    if not math.isfinite(line["risk"]):
-        return figure(math.nan, NOT_FOLLOWED)
-    low, risk, high = (percent(line[name], 1) for name in ("low", "risk", "high"))
-    return figure(line["risk"], f"{risk} ({low} to {high})")
-
-
-def clusterings(result: StudyResult) -> PageTable:
-    """Stability by number of groups."""
-    rows = [
-        [figure(r["n_clusters"], f"{r['n_clusters']:.0f}"), figure(r["stability"], fixed(r["stability"])),
-         figure(r["reference_mean"], fixed(r["reference_mean"])), figure(r["gain"], signed(r["gain"])),
-         text("yes" if r["chosen"] else "no")]
-        for r in _records(result.clusterings)
-    ]  # fmt: skip
-    heads = ("Groups", "Stability", "Structureless mean", "Gain", "Chosen")
-    return PageTable("clusterings", "Stability by number of groups.", heads, rows)
-
-
-def selection(result: StudyResult) -> PageTable:
-    """Held-out score by number of dimensions."""
-    rows = [
-        [figure(r["n_components"], f"{r['n_components']:.0f}"), figure(r["score"], signed(r["score"], 3)),
-         figure(r["gap"], number(r["gap"], 2)), figure(r["gap_se"], number(r["gap_se"], 2)),
-         text("yes" if r["chosen"] else "no")]
-        for r in _records(result.selection)
-    ]  # fmt: skip
-    heads = ("Dimensions", "Score (nats per hidden cell)", "Behind the best", "Standard error of that", "Chosen")
-    return PageTable("selection", "Prediction of hidden cells by number of dimensions.", heads, rows)
-
-
-def _records(frame: pd.DataFrame) -> Iterable[dict[str, Any]]:
-    return frame.to_dict("records")  # type: ignore[return-value]  # the stubs allow any key; column names are text
-
-
-def _cut(table: PageTable) -> PageTable:
-    """At most so many lines."""
-    most = MOST_LINES
-    kept, groups = table.rows[:most], table.groups[:most]
-    return PageTable(table.name, table.caption, table.heads, kept, groups, len(table.rows) - len(kept))
+    who = _text("subtype", say=lambda k: word.number(k) if k else "all patients")
+    columns = {"Patients": who} | {f"Within {horizon(result.facts, time)}": risk(time) for time in times}
+    subtypes = result.risks[["subtype"]].drop_duplicates()
+    return _table("risks", f"Risk of the outcome by {word.one}, with 95% intervals.", subtypes, columns)

@@ -1,4 +1,4 @@
-"""Numbers and names in words for people; every name comes from somebody's table and is treated as hostile text."""
+"""Numbers and names as the report prints them. Every name comes from a table and is treated as hostile text."""
 
 import math
 from collections.abc import Mapping
@@ -12,16 +12,15 @@ from plurigp.study.findings.contrasts import LOG_HAZARD_RATIO, LOG_ODDS_RATIO
 
 Number = float | int | None  # None is how JSON keeps a number that is not known
 
-NOT_USED, NOT_TESTED = "not used", "not tested"
+NOT_USED, NOT_TESTED, NOT_FOLLOWED = "not used", "not tested", "follow-up too short"
 UNKNOWN = "–"
 OUT_OF_RANGE = "outside the measured range"  # a mean beyond the limits of a group with few values
-LONGEST = 120
 FEW = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
 
 @dataclass(frozen=True)
 class Parts:
-    """What the parts of the map are called."""
+    """What the clusters are called."""
 
     one: str
     many: str
@@ -39,28 +38,28 @@ SUBTYPES, STRATA = Parts("subtype", "subtypes"), Parts("stratum", "strata")
 
 
 def is_continuum(facts: Mapping[str, Any]) -> bool:
-    """Whether the study found no subtypes: whatever the map is cut into then only describes it."""
+    """Whether the study found no subtypes: its clusters then only describe the map."""
     return facts["structured"] is False
 
 
 def parts_of(facts: Mapping[str, Any]) -> Parts:
-    """The one place that decides between the two words."""
+    """Subtypes, or strata of a continuum."""
     return STRATA if is_continuum(facts) else SUBTYPES
 
 
-def shown(text: object, limit: int = LONGEST) -> str:
+def shown(text: object, limit: int = 120) -> str:
     """The text in one line: control characters, line breaks and direction marks as escapes, cut where too long."""
     line = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(text))
     return line if len(line) <= limit else f"{line[: limit - 1]}…"
 
 
-def drawn(text: object, limit: int = 60) -> str:
-    """The same for a figure, where the plotting library would read tags and $formulas$."""
+def plot_text(text: object, limit: int = 60) -> str:
+    """The same for a figure, where plotly.js would read tags and $formulas$."""
     return escape(shown(text, limit), quote=False).replace("$", "&#36;")
 
 
-def kind(name: str) -> str:
-    """What a column's kind is called outside the code; one from outside may not be registered here."""
+def kind_label(name: str) -> str:
+    """The label of a kind; one from outside the package may not be registered here."""
     if name == ASIDE:
         return NOT_USED
     return KINDS[name].label if name in KINDS else shown(name)
@@ -80,8 +79,8 @@ def direction(more: bool, measure: str) -> str:
     return "higher" if more else "lower"
 
 
-def few(n: int) -> str:
-    """Small counts as words."""
+def in_words(n: int) -> str:
+    """A count, as a word up to ten."""
     return FEW[n] if 0 <= n < len(FEW) else f"{n:,}"
 
 
@@ -91,7 +90,7 @@ def counted(n: int, one: str, many: str | None = None) -> str:
 
 
 def percent(share: Number, digits: int | None = None) -> str:
-    """Whole percents, tenths below ten percent where they matter."""
+    """Whole percents, with a decimal below 1% and above 99%."""
     if share is None or not math.isfinite(share):
         return UNKNOWN
     if digits is None:
@@ -100,7 +99,7 @@ def percent(share: Number, digits: int | None = None) -> str:
 
 
 def number(value: Number, digits: int = 3) -> str:
-    """So many significant digits, with thousands apart; no exponent unless it is needed."""
+    """A number to a few significant digits, with thousands separators; an exponent only if it is needed."""
     if value is None or math.isnan(value):
         return UNKNOWN
     if math.isinf(value):
@@ -115,19 +114,19 @@ def number(value: Number, digits: int = 3) -> str:
 
 
 def fixed(value: Number) -> str:
-    """Two decimals, as for figures between 0 and 1 that stand in a column."""
+    """Two decimals."""
     return UNKNOWN if value is None or not math.isfinite(value) else f"{value:.2f}"
 
 
 def signed(value: Number, digits: int = 2) -> str:
-    """A difference with its sign and so many decimals."""
+    """A difference with its sign."""
     if value is None or not math.isfinite(value):
         return UNKNOWN
     text = f"{value:+.{digits}f}"
     return text.replace("-", "−") if text.strip("+-0.") else text[1:]
 
 
-def probability(p: Number) -> str:
+def p_value(p: Number) -> str:
     """A p-value as journals print it."""
     if p is None or not math.isfinite(p):
         return UNKNOWN
@@ -136,14 +135,14 @@ def probability(p: Number) -> str:
 
 def p_is(p: Number, letter: str = "p") -> str:
     """`p = 0.02`, `p < 0.001` or `not tested`."""
-    text = probability(p)
+    text = p_value(p)
     if text == UNKNOWN:
         return NOT_TESTED
     return f"{letter} {text}" if text.startswith("<") else f"{letter} = {text}"
 
 
-def levels(inside: float, outside: float, measure: str) -> tuple[str, str]:
-    """Two means in the column's own units to the same decimals, two shares of patients, or two median times."""
+def compared_values(inside: float, outside: float, measure: str) -> tuple[str, str]:
+    """The values of two groups: means in the column's units to the same decimals, shares, or median times."""
     unknown = "not reached" if measure == LOG_HAZARD_RATIO else OUT_OF_RANGE
     if is_share(measure):
         return percent(inside), percent(outside)
@@ -157,7 +156,7 @@ def levels(inside: float, outside: float, measure: str) -> tuple[str, str]:
 
 
 def trait(column: str, of_level: str, kind_of_column: str) -> str:
-    """A column, with the level it is about where that says more than yes."""
+    """A column, with its level unless that only means yes."""
     name = shown(column, 60)
     yes_or_no = kind_of_column in KINDS and KINDS[kind_of_column].effect_measure is EffectMeasure.ODDS
     yes = yes_or_no and of_level.lower() in ("true", "yes", "1", "1.0")
@@ -167,3 +166,11 @@ def trait(column: str, of_level: str, kind_of_column: str) -> str:
 def listed(parts: list[str]) -> str:
     """`a, b and c`."""
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def risk_text(line: Mapping[Any, Any]) -> str:
+    """A risk with its interval, or that nobody was followed so long."""
+    if not math.isfinite(line["risk"]):
+        return NOT_FOLLOWED
+    risk, low, high = (percent(line[name], 1) for name in ("risk", "low", "high"))
+    return f"{risk} ({low} to {high})"

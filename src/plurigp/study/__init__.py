@@ -1,7 +1,10 @@
-"""From a table to subtypes one can defend: choice of Q, map, clusters, robustness, characteristics."""
+"""From a table to tested subtypes: choice of Q, map, clusters, robustness, characteristics."""
 
+from plurigp.study.findings.cluster import Clusters
+from plurigp.study.findings.consensus import Consensus
+from plurigp.study.findings.null import Nulls
 from plurigp.study.fits.config import StudyConfig, read_config
-from plurigp.study.result import Clusters, Consensus, Map, Nulls, StudyResult, load_study
+from plurigp.study.result import Map, StudyResult, load_study
 from plurigp.study.run import Study
 
 __all__ = [

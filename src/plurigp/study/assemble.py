@@ -1,4 +1,4 @@
-"""From finished fits to a StudyResult: subtypes, their robustness, what distinguishes them, what became of them."""
+"""From finished fits to a StudyResult: subtypes, their robustness, what distinguishes them, and their outcomes."""
 
 import sys
 from importlib.metadata import version
@@ -10,143 +10,111 @@ import pandas as pd
 
 import plurigp
 from plurigp.data import Schema
+from plurigp.data.scale import out_of_scale_message, out_of_scale_row
 from plurigp.data.schema import detail
-from plurigp.estimator import load
-from plurigp.study.findings.assess import assess
-from plurigp.study.findings.characterise import (
-    Groups,
-    Values,
-    associations,
-    characteristics,
-    missingness,
-    read_values,
-    split_groups,
-)
-from plurigp.study.findings.cluster import HALF_INITS, Choice, fixed_mixture, matched
-from plurigp.study.findings.mixture import Mixture, memberships
-from plurigp.study.findings.robustness import Robustness, base_labels, choose, component_of, robustness, untested
+from plurigp.study.findings import characterise
+from plurigp.study.findings.assess import predictive_scores
+from plurigp.study.findings.characterise import Groups, Values, read_values, split_groups
+from plurigp.study.findings.cluster import HALF_INITS, fixed_mixture
+from plurigp.study.findings.mixture import Mixture
+from plurigp.study.findings.robustness import matched, untested
 from plurigp.study.findings.survival import no_outcome, read_outcome, survival_by_subtype
 from plurigp.study.findings.view import view_of
-from plurigp.study.fits.config import StudyConfig
+from plurigp.study.fits.config import RULES, StudyConfig
 from plurigp.study.fits.learn import Maps
 from plurigp.study.fits.pool import Pool
-from plurigp.study.fits.tasks import FIRST_REFIT, held_out_rows, seed_of
-from plurigp.study.result import Clusters, Map, StudyResult
+from plurigp.study.fits.tasks import FIRST_REFIT, held_out
+from plurigp.study.result import Map, StudyResult
+from plurigp.study.subtypes import Subtypes, base_labels, component_of, find_subtypes
 
 PACKAGES = ("jax", "numpy", "pandas", "scikit-learn", "scipy")
+SETTINGS_AMONG_FACTS = ("title", "level", "n_permutations", "n_refits", "n_references")
 
 
-def judge(
-    pool: Pool, maps: Maps, frame: pd.DataFrame, schema: Schema, config: StudyConfig, out: Path | None
+def assemble_result(
+    pool: Pool, maps: Maps, frame: pd.DataFrame, schema: Schema, config: StudyConfig, out: Path
 ) -> StudyResult:
     """All that needs no further fit; the same fits give the same result."""
-    mean, sd = maps.latent.arrays["mean"], maps.latent.arrays["sd"]
-    choice = choose(maps.halves, maps.references, config)
-    clusters, K = find_clusters(mean, sd, maps.paper, choice, config)
-    found = robustness(mean, clusters, K, maps.halves, maps.references, choice, config)
-    values = read_values(frame, schema)
-    described = describe(pool, maps, frame, schema, clusters, K, config)
-    curves, risks, tests = outcomes(frame, clusters, config)
-    predictions, calibration = assess(pool.model_folder(maps.judged), frame, maps.judged.rows, config)
-    view, method = view_of(mean, seed_of(config.random_state, "view"))
+    found = find_subtypes(maps, config)
+    clusters, values = found.clusters, read_values(frame, schema)
+    outcomes = no_outcome()
+    if config.time is not None and config.event is not None:
+        observed = read_outcome(frame, config.time, config.event)
+        outcomes = survival_by_subtype(*observed, clusters.subtype, clusters.n_strata, config.horizons)
+    scored = pool.model(maps.scored.name)
+    shown, complete = held_out(frame, scored.coder_, maps.scored.rows, config)
+    training = scored.coder_.table(frame.iloc[maps.scored.rows])
+    predictions, calibration = predictive_scores(scored, training, shown, complete)
+    mean = maps.latent.arrays["mean"]
+    view, method = view_of(mean, config.seed_of("view"))
     gaps = np.mean([~cells.seen for cells in values.values()], axis=0)
     return StudyResult(
-        facts=facts(frame, schema, maps, clusters, choice, found, config)
-        | {"view_method": method, "hidden_cells": int(predictions["cells"].sum()), "gap_share": float(gaps.mean())},
+        facts={
+            **_facts(frame, schema, maps, found, config),
+            "notes": _notes(schema, values, maps),
+            "view_method": method,
+            "test_rows": len(complete.seen),
+            "hidden_cells": int(predictions["cells"].sum()),
+            "gap_share": float(gaps.mean()),
+        },
         config=config.to_dict(),
-        seeds={"random_state": config.random_state, maps.best.name: seed_of(config.random_state, maps.best.name)},
+        seeds={"random_state": config.random_state, maps.best.name: config.seed_of(maps.best.name)},
         versions={"plurigp": plurigp.__version__, "python": sys.version.split()[0]}
         | {name: version(name) for name in PACKAGES},
-        latent=Map(mean, sd, view, gaps),
+        latent=Map(mean, maps.latent.arrays["sd"], view, gaps),
         clusters=clusters,
         consensus=found.consensus,
         nulls=found.nulls,
-        columns=column_frame(frame, schema, values),
+        columns=_column_frame(frame, schema, values),
         selection=maps.selection,
         traces=maps.traces,
-        clusterings=choice.frame(K),
-        subtypes=found.subtypes,
-        missingness=missingness(schema, values, clusters.subtype, clusters.n_strata),
+        clusterings=found.choice.frame(found.n_clusters),
+        subtypes=found.frame,
+        **_described(pool, maps, frame, schema, values, found, config),
+        missingness=characterise.missingness_frame(schema, values, clusters.subtype, clusters.n_strata),
         predictions=predictions,
         calibration=calibration,
-        survival=curves,
-        risks=risks,
-        survival_tests=tests,
+        **dict(zip(("survival", "risks", "survival_tests"), outcomes, strict=True)),
         folder=out,
-        **described,
+        fitted=pool.model(maps.best.name),
     )
 
 
-def find_clusters(
-    mean: np.ndarray, sd: np.ndarray, paper: Mixture, choice: Choice, config: StudyConfig
-) -> tuple[Clusters, int]:
-    """The strata of the map, and into how many clusters the half maps are to be cut to compare with them."""
-    if config.n_subtypes == "paper":
-        mixture, K = paper, int((paper.subtype > 0).sum())
-    else:
-        K = choice.described if config.n_subtypes == "stability" else int(config.n_subtypes)
-        seed = seed_of(config.random_state, "mixture")
-        mixture = fixed_mixture(mean, K, config.covariance, config.mixture_inits, config.outlier_share, seed, sd)
-    return Clusters(*memberships(mixture, mean, sd), mixture), K
-
-
-def describe(
-    pool: Pool, maps: Maps, frame: pd.DataFrame, schema: Schema, clusters: Clusters, K: int, config: StudyConfig
-) -> dict[str, Any]:
+def _described(
+    pool: Pool, maps: Maps, frame: pd.DataFrame, schema: Schema, values: Values, found: Subtypes, config: StudyConfig
+) -> dict[str, pd.DataFrame]:
     """Characteristics and associations on all rows, and tested on the half that the first half map never saw."""
-    n = clusters.n_strata
-    values = read_values(frame, schema)
-
-    def own(name: str) -> np.ndarray:
-        return clusters.subtype
-
-    if n < 2:
-        return {
-            "characteristics": characteristics(schema, values, own, 0, "all"),
-            "associations": associations(Schema(()), values, own, "all"),
-        }
-    split, rows = split_test(pool, maps, frame, clusters, K, config)
-    unseen = {name: cells[rows] for name, cells in values.items()}
-    return {
-        "characteristics": pd.concat(
-            [characteristics(schema, values, own, n, "all"), characteristics(schema, unseen, split, n, "split")],
-            ignore_index=True,
-        ),
-        "associations": pd.concat(
-            [associations(schema, values, own, "all"), associations(schema, unseen, split, "split")],
-            ignore_index=True,
-        ),
-    }
+    n = found.clusters.n_strata if found.clusters.n_strata > 1 else 0  # one group has nothing to be compared with
+    parts: list[tuple[str, Values, Groups]] = [("all", values, lambda name: found.clusters.subtype)]
+    if n:
+        groups, unseen = _split_test(pool, maps, frame, found, config)
+        parts.append(("split", {name: cells[unseen] for name, cells in values.items()}, groups))
+    compared = schema if n else Schema(())
+    lines: dict[str, list[pd.DataFrame]] = {"characteristics": [], "associations": []}
+    for rows, cells, groups in parts:
+        lines["characteristics"].append(characterise.characteristic_frame(compared, cells, groups, n, rows))
+        lines["associations"].append(characterise.association_frame(compared, cells, groups, rows))
+    return {name: pd.concat(frames, ignore_index=True) for name, frames in lines.items()}
 
 
-def split_test(
-    pool: Pool, maps: Maps, frame: pd.DataFrame, clusters: Clusters, K: int, config: StudyConfig
+def _split_test(
+    pool: Pool, maps: Maps, frame: pd.DataFrame, found: Subtypes, config: StudyConfig
 ) -> tuple[Groups, np.ndarray]:
     """Subtypes by the first half map and its own mixture, for the rows it never saw, numbered like the study's."""
-    seen = maps.halves.rows[0]
+    K, seen = found.n_clusters, maps.halves.rows[0]
     unseen = np.setdiff1d(np.arange(len(frame)), seen)
-    model = load(pool.folder / FIRST_REFIT)
+    model = pool.model(FIRST_REFIT)
     x, sd = model.transform(frame.iloc[seen], return_std=True)
-    mixture = fixed_mixture(x, K, config.covariance, HALF_INITS, 0.0, seed_of(config.random_state, "split"), sd)
-    component, names = base_labels(clusters, maps.latent.arrays["mean"][seen], K)
+    mixture = fixed_mixture(x, K, config.covariance, HALF_INITS, 0.0, config.seed_of("split"), sd)
+    component, names = base_labels(found.clusters, maps.latent.arrays["mean"][seen], K)
     subtype = np.zeros(K, int)
     subtype[matched(component, component_of(mixture, x), K)] = names
     renamed = Mixture(mixture.weights, mixture.means, mixture.covariances, subtype)
     return split_groups(model, frame.iloc[unseen].reset_index(drop=True), renamed), unseen
 
 
-def outcomes(
-    frame: pd.DataFrame, clusters: Clusters, config: StudyConfig
-) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
-    """Survival by subtype where the table has an outcome pair."""
-    if config.time is None or config.event is None:
-        return no_outcome()
-    time, event = read_outcome(frame, config.time, config.event)
-    return survival_by_subtype(time, event, clusters.subtype, clusters.n_strata, config.horizons)
-
-
-def column_frame(frame: pd.DataFrame, schema: Schema, values: Values) -> pd.DataFrame:
-    """What every column was taken for, and how much of it is there: an open end beside a limit is no gap."""
+def _column_frame(frame: pd.DataFrame, schema: Schema, values: Values) -> pd.DataFrame:
+    """The kind of every column, and how much of it is observed: an open end beside a limit is no gap."""
     seen = {name: cells.seen for name, cells in values.items()}
     observed = [int(np.sum(seen.get(name, frame[name].notna()))) for name in schema.names]
     return pd.DataFrame(
@@ -162,40 +130,38 @@ def column_frame(frame: pd.DataFrame, schema: Schema, values: Values) -> pd.Data
     )
 
 
-def facts(
-    frame: pd.DataFrame,
-    schema: Schema,
-    maps: Maps,
-    clusters: Clusters,
-    choice: Choice,
-    found: Robustness,
-    config: StudyConfig,
-) -> dict[str, Any]:
+def _facts(frame: pd.DataFrame, schema: Schema, maps: Maps, found: Subtypes, config: StudyConfig) -> dict[str, Any]:
     """The numbers that a summary in words is made of."""
-    asked = config.n_subtypes if config.n_subtypes in ("stability", "paper") else "given"
-    test = {"structured": choice.structured, "level": config.level, "n_permutations": config.n_permutations}
+    choice, clusters = found.choice, found.clusters
+    asked = config.n_subtypes if config.n_subtypes in RULES else "given"
+    settings = {
+        name: getattr(config, name) for name in ("title", "level", "n_permutations", "n_refits", "n_references")
+    }
+    tested = not untested({**settings, "structured": choice.structured})
     return {
-        **test,
-        "title": config.title,
+        **settings,
         "n_rows": len(frame),
         "n_columns": len(schema.used),
         "n_components": int(maps.best.n_components),
         "n_subtypes": 1 if asked == "stability" and choice.structured is False else clusters.n_strata,
         "n_strata": clusters.n_strata,
-        "n_robust": None if untested(test) else int(found.subtypes["robust"].sum()),
+        "n_robust": int(found.frame["robust"].sum()) if tested else None,
         "choice": asked,
+        "structured": choice.structured,
         "structure_p": choice.p,
-        "n_paper_clusters": int((maps.paper.subtype > 0).sum()),
+        "n_paper_clusters": maps.n_paper,
         "n_outliers": int(clusters.outlier.sum()),
-        "n_refits": config.n_refits,
-        "n_references": config.n_references,
         "pac": found.pac,
         "sampled_pairs": found.sampled_pairs,
         "bound": float(maps.latent.facts["bound"]),
         "stopped": maps.latent.facts["stopped"],
-        "test_rows": len(held_out_rows(len(frame), maps.judged.rows, config)),
         "split_rows": len(frame) - len(maps.halves.rows[0]),
         "time_column": config.time,
         "event_column": config.event,
-        "notes": maps.notes,
     }
+
+
+def _notes(schema: Schema, values: Values, maps: Maps) -> list[str]:
+    """Warnings of the fits and of counts out of scale; a result names no row."""
+    out = [c.name for c in schema.used if out_of_scale_row(c, values[c.name].low) is not None]
+    return sorted({*maps.notes, *(out_of_scale_message(name, None) for name in out)})

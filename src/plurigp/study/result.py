@@ -1,7 +1,7 @@
 """StudyResult: all that a study found, as plain arrays and frames; saved to a folder and reopened from it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
@@ -12,22 +12,18 @@ import pandas as pd
 
 from plurigp.core.types import DataError
 from plurigp.estimator import PluriGP, load
+from plurigp.study.findings.cluster import Clusters
+from plurigp.study.findings.consensus import Consensus
 from plurigp.study.findings.mixture import Mixture, memberships
-from plurigp.study.fits.store import (
-    frame_from_plain,
-    frame_to_plain,
-    read_arrays,
-    read_csv,
-    read_json,
-    write_arrays,
-    write_csv,
-    write_json,
-)
+from plurigp.study.findings.null import Nulls
+from plurigp.study.fits import store
 
-FORMAT = 1
-RESULT, ARRAYS, ASSIGNMENTS, LATENT, TABLES, MODEL = (
-    "result.json", "arrays.safetensors", "assignments.csv", "latent.csv", "tables", "model",
+RESULT_FORMAT = 1
+RESULT_FILE, ARRAYS_FILE, ASSIGNMENTS_FILE, LATENT_FILE = (
+    "result.json", "arrays.safetensors", "assignments.csv", "latent.csv",
 )  # fmt: skip
+TABLES_FOLDER, MODEL_FOLDER = "tables", "model"
+ABOUT = ("facts", "config", "seeds", "versions")
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,55 +34,6 @@ class Map:
     sd: np.ndarray
     view: np.ndarray
     gaps: np.ndarray  # [N] share of the used columns that is a gap in this row
-
-
-@dataclass(frozen=True, eq=False)
-class Clusters:
-    """Which stratum of the map every row belongs to, and the mixture that says so.
-
-    Strata are 1 … K by size; 0 is an outlier, a row of a cluster too small to be one. They are subtypes where the table
-    has structure, and describe a continuum where it has none; the columns are named `subtype` in either case.
-    """
-
-    subtype: np.ndarray  # [N] int
-    probability: np.ndarray  # [N K], the columns are subtypes 1 … K; the rest to one is the outlier clusters' share
-    mixture: Mixture
-
-    @property
-    def outlier(self) -> np.ndarray:
-        """[N] bool."""
-        return self.subtype == 0
-
-    @property
-    def n_strata(self) -> int:
-        return self.probability.shape[1]
-
-
-@dataclass(frozen=True, eq=False)
-class Consensus:
-    """How often rows are put together by refits on random halves (Monti et al. 2003).
-
-    `matrix` holds the rows numbered in `rows`, ordered by subtype: all of them, or a sample of a large table.
-    """
-
-    rows: np.ndarray  # [n] row numbers
-    matrix: np.ndarray  # [n n] in [0, 1]; NaN where two rows were never drawn together
-    item: np.ndarray  # [N] mean consensus of a row with its own subtype; NaN for outliers
-    between: np.ndarray  # [K K] mean consensus of pairs across (diagonal: within) subtypes
-    between_se: np.ndarray  # [K K] standard error from sampling pairs; zero where all pairs were used
-    cdf_at: np.ndarray  # [G] consensus values
-    cdf: np.ndarray  # [G] share of pairs with at most that consensus
-
-
-@dataclass(frozen=True, eq=False)
-class Nulls:
-    """What the indices would be without structure: R draws of each null."""
-
-    permutation: np.ndarray  # [R K] consensus index of each subtype with its labels shuffled
-    reference: (
-        np.ndarray
-    )  # [R k] smallest agreement of the half maps of structureless table r cut into 2, 3, … clusters
-    reference_mean: np.ndarray  # [R] mean agreement of its clusters, at the chosen number of clusters
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,6 +90,7 @@ class StudyResult:
     risks: pd.DataFrame
     survival_tests: pd.DataFrame
     folder: Path | None = None
+    fitted: PluriGP | None = None  # the map, where the study was run in this process
 
     def frames(self) -> dict[str, pd.DataFrame]:
         """Every frame by name."""
@@ -156,10 +104,12 @@ class StudyResult:
 
     @cached_property
     def model(self) -> PluriGP:
-        """The fitted map, from the folder."""
+        """The fitted map, in memory or from the folder."""
+        if self.fitted is not None:
+            return self.fitted
         if self.folder is None:
             raise DataError("this study was not saved, so it has no model; run it with a folder.")
-        return load(self.folder / MODEL)
+        return load(self.folder / MODEL_FOLDER)
 
     @property
     def plot(self) -> Any:
@@ -177,55 +127,56 @@ class StudyResult:
         """
         mean, sd = self.model.transform(table, return_std=True)
         subtype, probability = memberships(self.clusters.mixture, mean, sd)
-        index = table.index if isinstance(table, pd.DataFrame) else None
-        latent = pd.DataFrame(np.hstack([mean, sd]), columns=_names(mean.shape[1]), index=index)
-        return pd.concat([_assignments(subtype, probability).set_axis(latent.index, axis=0), latent], axis=1)
-
-    def detached(self) -> "StudyResult":
-        """The same with its model in memory and no folder."""
-        alone = replace(self, folder=None)
-        alone.__dict__["model"] = self.model
-        return alone
+        placed = pd.concat([_assignments(subtype, probability), _placed(mean, sd)], axis=1)
+        return placed.set_axis(table.index, axis=0) if isinstance(table, pd.DataFrame) else placed
 
     def save(self, folder: str | Path) -> Path:
         """Write everything into the folder; the same result gives the same bytes."""
         folder = Path(folder)
-        if folder != self.folder and (self.folder is not None or "model" in self.__dict__):
-            self.model.save(folder / MODEL)
-        (folder / TABLES).mkdir(parents=True, exist_ok=True)
-        row = pd.DataFrame({"row": np.arange(len(self.latent.mean))})
+        if folder != self.folder and (self.folder is not None or self.fitted is not None):
+            self.model.save(folder / MODEL_FOLDER)
+        (folder / TABLES_FOLDER).mkdir(parents=True, exist_ok=True)
         assignments = _assignments(self.clusters.subtype, self.clusters.probability)
-        write_csv(folder / ASSIGNMENTS, pd.concat([row, assignments], axis=1))
-        write_csv(folder / LATENT, pd.concat([row, _latent_frame(self.latent, self.consensus.item)], axis=1))
+        map_, item = self.latent, self.consensus.item
+        latent = _placed(map_.mean, map_.sd).assign(
+            view_1=map_.view[:, 0], view_2=map_.view[:, 1], gap_share=map_.gaps, item_consensus=item
+        )
+        for name, frame in ((ASSIGNMENTS_FILE, assignments), (LATENT_FILE, latent)):
+            store.write_csv(folder / name, frame.rename_axis("row").reset_index())
         for name, frame in self.frames().items():
-            write_csv(folder / TABLES / f"{name}.csv", frame)
-        write_arrays(folder / ARRAYS, _arrays(self))
-        about = {name: getattr(self, name) for name in ("facts", "config", "seeds", "versions")}
-        frames = {name: frame_to_plain(frame) for name, frame in self.frames().items()}
-        write_json(folder / RESULT, {"format": FORMAT, **about, "frames": frames})
+            store.write_csv(folder / TABLES_FOLDER / f"{name}.csv", frame)
+        parts: dict[str, Any] = {"mixture": self.clusters.mixture, "consensus": self.consensus, "nulls": self.nulls}
+        arrays = {f"{part}.{field}": array for part, value in parts.items() for field, array in vars(value).items()}
+        store.write_arrays(
+            folder / ARRAYS_FILE, {name: array for name, array in arrays.items() if name != "consensus.item"}
+        )
+        about = {name: getattr(self, name) for name in ABOUT}
+        frames = {name: store.frame_to_plain(frame) for name, frame in self.frames().items()}
+        store.write_json(folder / RESULT_FILE, {"format": RESULT_FORMAT, **about, "frames": frames})
         return folder
 
 
 def load_study(folder: str | Path) -> StudyResult:
     """Open a study that was saved."""
     folder = Path(folder)
-    content = read_json(folder / RESULT)
-    if content.get("format", 0) > FORMAT:
-        raise DataError(f"{folder / RESULT}: format {content['format']} is newer than this plurigp reads; upgrade it.")
-    arrays, _ = read_arrays(folder / ARRAYS)
-    rows, latent = read_csv(folder / ASSIGNMENTS), read_csv(folder / LATENT)
+    path = folder / RESULT_FILE
+    content = store.read_json(path)
+    if content.get("format", 0) > RESULT_FORMAT:
+        raise DataError(f"{path}: format {content['format']} is newer than this plurigp reads; upgrade it.")
+    arrays, _ = store.read_arrays(folder / ARRAYS_FILE)
+    rows, latent = store.read_csv(folder / ASSIGNMENTS_FILE), store.read_csv(folder / LATENT_FILE)
     try:
-        frames: dict[str, Any] = {name: frame_from_plain(saved) for name, saved in content["frames"].items()}
+        frames: dict[str, Any] = {name: store.frame_from_plain(saved) for name, saved in content["frames"].items()}
         if not len(rows) == len(latent) == content["facts"]["n_rows"]:
             raise KeyError("rows")
+        mean, sd = (latent.filter(regex=names).to_numpy(float) for names in (r"^x\d+$", r"^x\d+_sd$"))
+        view, gaps = latent[["view_1", "view_2"]].to_numpy(float), latent["gap_share"].to_numpy(float)
+        shares = rows.filter(regex=r"^p_\d+$").to_numpy(float)
         return StudyResult(
-            facts=content["facts"],
-            config=content["config"],
-            seeds=content["seeds"],
-            versions=content["versions"],
+            **{name: content[name] for name in ABOUT},
             **frames,
-            latent=_map(latent),
-            clusters=_clusters(rows, arrays),
+            latent=Map(mean, sd, view, gaps),
+            clusters=Clusters(rows["subtype"].to_numpy(int), shares, Mixture(**_part(arrays, "mixture"))),
             consensus=Consensus(item=latent["item_consensus"].to_numpy(float), **_part(arrays, "consensus")),
             nulls=Nulls(**_part(arrays, "nulls")),
             folder=folder,
@@ -237,40 +188,15 @@ def load_study(folder: str | Path) -> StudyResult:
 # --- the parts as columns and arrays ---
 
 
-def _names(Q: int) -> list[str]:
-    return [f"x{q + 1}" for q in range(Q)] + [f"x{q + 1}_sd" for q in range(Q)]
+def _placed(mean: np.ndarray, sd: np.ndarray) -> pd.DataFrame:
+    """Latent means and sds as columns x1, …, x1_sd, …"""
+    axes = [f"x{q + 1}" for q in range(mean.shape[1])]
+    return pd.DataFrame(np.hstack([mean, sd]), columns=[*axes, *(f"{axis}_sd" for axis in axes)])
 
 
 def _assignments(subtype: np.ndarray, probability: np.ndarray) -> pd.DataFrame:
     shares = {f"p_{k + 1}": probability[:, k] for k in range(probability.shape[1])}
     return pd.DataFrame({"subtype": subtype, **shares, "outlier": subtype == 0})
-
-
-def _latent_frame(latent: Map, item: np.ndarray) -> pd.DataFrame:
-    both = pd.DataFrame(np.hstack([latent.mean, latent.sd]), columns=_names(latent.mean.shape[1]))
-    return both.assign(view_1=latent.view[:, 0], view_2=latent.view[:, 1], gap_share=latent.gaps, item_consensus=item)
-
-
-def _map(frame: pd.DataFrame) -> Map:
-    sds = [name for name in frame.columns if name.endswith("_sd")]
-    means = [name.removesuffix("_sd") for name in sds]
-    mean, sd, view = (frame[names].to_numpy(float) for names in (means, sds, ["view_1", "view_2"]))
-    return Map(mean, sd, view, frame["gap_share"].to_numpy(float))
-
-
-def _clusters(frame: pd.DataFrame, arrays: Mapping[str, np.ndarray]) -> Clusters:
-    shares = [name for name in frame.columns if name.startswith("p_")]
-    return Clusters(frame["subtype"].to_numpy(int), frame[shares].to_numpy(float), Mixture(**_part(arrays, "mixture")))
-
-
-def _arrays(result: StudyResult) -> dict[str, np.ndarray]:
-    parts: dict[str, Any] = {"mixture": result.clusters.mixture, "consensus": result.consensus, "nulls": result.nulls}
-    return {
-        f"{part}.{field.name}": getattr(value, field.name)
-        for part, value in parts.items()
-        for field in fields(value)
-        if field.name != "item"
-    }
 
 
 def _part(arrays: Mapping[str, np.ndarray], part: str) -> dict[str, np.ndarray]:

@@ -1,6 +1,7 @@
 """The study from end to end, in a folder: every finished fit is kept, so a study that was stopped goes on."""
 
 import hashlib
+import shutil
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -12,24 +13,22 @@ import plurigp
 from plurigp.core.files import whole_file
 from plurigp.core.types import DataError
 from plurigp.data import Coder, Schema, infer_schema, to_frame
-from plurigp.data.kinds import cells_in, read_column
-from plurigp.data.scale import out_of_scale_message, out_of_scale_row
-from plurigp.study.assemble import judge
+from plurigp.study.assemble import assemble_result
 from plurigp.study.findings.survival import read_outcome
-from plurigp.study.fits.config import StudyConfig, config_toml
-from plurigp.study.fits.learn import amount_of_work, learn
+from plurigp.study.fits.config import RULES, StudyConfig, config_toml
+from plurigp.study.fits.learn import learn, rows_to_fit
 from plurigp.study.fits.pool import Pool, available_cores
-from plurigp.study.fits.progress import Progress
+from plurigp.study.fits.progress import FitProgress
 from plurigp.study.fits.store import plain, read_json, write_json
-from plurigp.study.result import MODEL, StudyResult
+from plurigp.study.result import MODEL_FOLDER, StudyResult
 
-FITS, STARTED, CONFIG, SCHEMA = "fits", "study.json", "study.toml", "schema.toml"
+FITS_FOLDER, STARTED, CONFIG, SCHEMA = "fits", "study.json", "study.toml", "schema.toml"
 MIN_ROWS = 60
-FEWEST_PER_CLUSTER = 5  # rows on average; with fewer nothing is said of a cluster
+FEWEST_PER_CLUSTER = 5  # rows on average
 
 
 class Study:
-    """From a table to subtypes one can defend: `Study(n_refits=30).fit(table)` is a StudyResult.
+    """From a table to tested subtypes: `Study(n_refits=30).fit(table)` is a StudyResult.
 
     Parameters
     ----------
@@ -62,19 +61,22 @@ class Study:
         if self.out is not None:
             return self._run(frame, schema, Path(self.out))
         with tempfile.TemporaryDirectory() as folder:
-            return self._run(frame, schema, Path(folder) / "run").detached()
+            return replace(self._run(frame, schema, Path(folder) / "run"), folder=None)
 
     def _run(self, frame: pd.DataFrame, schema: Schema, out: Path) -> StudyResult:
         """Everything into the folder; the result is the one that `load_study(out)` opens."""
         config, jobs = self.config, available_cores() if self.n_jobs is None else self.n_jobs
-        start(out, frame, schema, config)
-        with Progress(*amount_of_work(len(frame), config), bool(self.verbose)) as progress:
-            pool = Pool(out / FITS, schema, config, jobs, self.dask, progress)
+        start_study(out, frame, schema, config)
+        progress = FitProgress(rows_to_fit(len(frame), config), bool(self.verbose))
+        pool = Pool(out / FITS_FOLDER, schema, config, jobs, self.dask, progress)
+        with progress.bar:
             maps = learn(pool, frame, config)
-            maps = replace(maps, notes=sorted({*table_notes(frame, schema), *maps.notes}))
-            progress.say("all fits done; comparing and describing …")
-            copy_files(pool.model_folder(maps.best), out / MODEL)
-            result = judge(pool, maps, frame, schema, config, out)
+            progress.say("all fits done: comparing and describing the subtypes")
+            (out / MODEL_FOLDER).mkdir(exist_ok=True)
+            for path in (pool.folder / maps.best.name).iterdir():
+                with whole_file(out / MODEL_FOLDER / path.name) as part:
+                    part.write_bytes(path.read_bytes())
+            result = assemble_result(pool, maps, frame, schema, config, out)
             result.save(out)
         return result
 
@@ -82,12 +84,12 @@ class Study:
 def settled_schema(frame: pd.DataFrame, given: Any, config: StudyConfig) -> Schema:
     """Kinds and levels from the whole table, so that every refit knows all levels; outcomes are set aside.
 
-    Warns of counts out of scale, by their rows in the whole table; the fits do not.
+    Warns of counts out of scale by their rows in the whole table, which the fits do not know.
     """
     if len(frame) < MIN_ROWS:
         raise DataError(f"{len(frame)} rows are too few for a study, which halves them; give at least {MIN_ROWS}.")
     most = len(frame) // 2 // FEWEST_PER_CLUSTER
-    if isinstance(config.n_subtypes, int) and config.n_subtypes > most:
+    if config.n_subtypes not in RULES and int(config.n_subtypes) > most:
         raise DataError(
             f"n_subtypes = {config.n_subtypes} is too many for {len(frame)} rows: half of them, in so many clusters, "
             f"are fewer than {FEWEST_PER_CLUSTER} each; ask for at most {most}."
@@ -100,14 +102,7 @@ def settled_schema(frame: pd.DataFrame, given: Any, config: StudyConfig) -> Sche
     return Coder.fit(frame, schema).schema
 
 
-def table_notes(frame: pd.DataFrame, schema: Schema) -> list[str]:
-    """The warnings of `settled_schema`, for the result, which names no row."""
-    columns = ((column, read_column(column, cells_in(frame, column.name), frame)) for column in schema.used)
-    out = [column.name for column, numbers in columns if out_of_scale_row(column, numbers[:, 0]) is not None]
-    return [out_of_scale_message(name, None) for name in out]
-
-
-def start(out: Path, frame: pd.DataFrame, schema: Schema, config: StudyConfig) -> None:
+def start_study(out: Path, frame: pd.DataFrame, schema: Schema, config: StudyConfig) -> None:
     """Say in the folder which study it holds; another study's folder is refused."""
     text = frame[list(schema.names)].to_csv(index=False)
     about = {
@@ -126,15 +121,9 @@ def start(out: Path, frame: pd.DataFrame, schema: Schema, config: StudyConfig) -
     out.mkdir(parents=True, exist_ok=True)
     for unfinished in out.rglob(".*.part"):  # of a study that was stopped while writing
         unfinished.unlink()
+    for unfinished in (out / FITS_FOLDER).glob(".*/"):  # of a model that was being saved
+        shutil.rmtree(unfinished)
     write_json(out / STARTED, about)
     for name, content in ((CONFIG, config_toml(config)), (SCHEMA, schema.to_toml())):
         with whole_file(out / name) as path:
             path.write_text(content, encoding="utf-8")
-
-
-def copy_files(source: Path, target: Path) -> None:
-    """The files of a folder, each whole."""
-    target.mkdir(exist_ok=True)
-    for path in sorted(source.iterdir()):
-        with whole_file(target / path.name) as part:
-            part.write_bytes(path.read_bytes())

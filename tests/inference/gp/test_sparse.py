@@ -18,7 +18,7 @@ from plurigp.inference.gp.sparse import Natural, Posterior, SharedBasis, Slopes,
     kl_u,
     natural_step,
     posterior_of,
-    posterior_of_root,
+    posterior_of_log_cholesky,
     shared_basis_step,
     append_shared_basis,
     expand_shared_basis,
@@ -31,7 +31,7 @@ from plurigp.inference.gp.sparse import Natural, Posterior, SharedBasis, Slopes,
         sparse.kl_u,
         sparse.natural_step,
         sparse.posterior_of,
-        sparse.posterior_of_root,
+        sparse.posterior_of_log_cholesky,
         sparse.shared_basis_step,
         sparse.append_shared_basis,
         sparse.expand_shared_basis,
@@ -121,13 +121,13 @@ def test_the_root_form_is_the_same_posterior(rng):
     """S = R Rᵀ with e^{diagonal}; what lies above the diagonal does not matter."""
     root = rng.normal(size=(P, M, M)) * 0.3
     m = jnp.asarray(rng.normal(size=(P, M)))
-    q = posterior_of_root(m, jnp.asarray(root))
+    q = posterior_of_log_cholesky(m, jnp.asarray(root))
     L = np.tril(root, -1) + np.stack([np.diag(np.exp(np.diag(r))) for r in root])
     S = L @ L.swapaxes(1, 2)
     np.testing.assert_allclose(q.S, pack_doubled(jnp.asarray(S)), rtol=1e-12, atol=1e-14)
     np.testing.assert_allclose(q.trace, np.trace(S, axis1=1, axis2=2), rtol=1e-12)
     np.testing.assert_allclose(q.logdet, np.linalg.slogdet(S)[1], rtol=1e-10)
-    other = posterior_of_root(m, jnp.asarray(root + np.triu(np.ones((M, M)), 1)))
+    other = posterior_of_log_cholesky(m, jnp.asarray(root + np.triu(np.ones((M, M)), 1)))
     jax.tree.map(np.testing.assert_array_equal, q, other)
 
 
@@ -234,7 +234,7 @@ def test_with_an_inducing_point_at_every_row_it_is_gp_regression(rng):
 
 def objective(gp, rows, log_prob, m, root):
     """Σ E[log p] − kl_u by the root form, expectations by forty nodes."""
-    q = posterior_of_root(m, root)
+    q = posterior_of_log_cholesky(m, root)
     f_mean, f_var = moments(gp, q, rows)
     t, w = np.polynomial.hermite_e.hermegauss(40)
     cells = log_prob(f_mean[..., None] + jnp.sqrt(f_var)[..., None] * t) @ (w / w.sum())
@@ -381,11 +381,11 @@ class Regression:
         by_mean, by_var = gaussian_slopes(self.y, f_mean, f_var, self.noise_var[:, None])
         return Slopes(self.rows.A, f_mean, by_mean * self.weight, by_var * self.weight)
 
-    def posterior(self, common: SharedBasis) -> Posterior:
-        return append_shared_basis(posterior_of(self.own), common, self.scale)
+    def posterior(self, shared: SharedBasis) -> Posterior:
+        return append_shared_basis(posterior_of(self.own), shared, self.scale)
 
-    def step(self, common: SharedBasis, rho: float = 1.0) -> SharedBasis:
-        return shared_basis_step(self.gp, common, self.slopes(self.posterior(common)), self.weight, jnp.asarray(rho))
+    def step(self, shared: SharedBasis, rho: float = 1.0) -> SharedBasis:
+        return shared_basis_step(self.gp, shared, self.slopes(self.posterior(shared)), self.weight, jnp.asarray(rho))
 
 
 def start(n: int) -> SharedBasis:
@@ -453,32 +453,32 @@ def test_shared_steps_forget_where_they_began(rng):
     for part, a, b in zip(quarter[:2], old, new, strict=False):
         np.testing.assert_allclose(part, 0.75 * a + 0.25 * b, rtol=1e-9, atol=1e-9)
     close(still[:2], old[:2], 1e-12)
-    common = old
+    shared = old
     for _ in range(40):
-        common = case.step(common, 0.5)
-    close(common, new, 1e-9)
+        shared = case.step(shared, 0.5)
+    close(shared, new, 1e-9)
 
 
 def test_shared_functions_follow_noise_and_scale_at_once(rng):
     """The averages are free of both: with another noise or scale, the same averages give that regression."""
     case = Regression(rng, 1)
-    common = case.step(start(2))
+    shared = case.step(start(2))
     case.gp, case.noise_var = eqx.tree_at(lambda g: g.log_scale, case.gp, case.gp.log_scale + 0.4), 2 * NOISE_VAR
     fresh = case.step(start(2))
-    close(common[:2], fresh[:2], 1e-9)
-    np.testing.assert_allclose(common.beta, 1 / NOISE_VAR[1:], rtol=1e-12)
+    close(shared[:2], fresh[:2], 1e-9)
+    np.testing.assert_allclose(shared.beta, 1 / NOISE_VAR[1:], rtol=1e-12)
     np.testing.assert_allclose(fresh.beta, 0.5 / NOISE_VAR[1:], rtol=1e-12)
 
 
 def test_rows_without_weight_have_no_influence_on_shared_functions(rng):
     """Padding: whatever its position and value."""
     case = Regression(rng, 1, np.where(np.arange(20) < 17, WEIGHT, 0))
-    common = case.step(start(2))
+    shared = case.step(start(2))
     case.y = case.y.at[:, -3:].set(1e3)
     case.rows = project(case.gp, case.x.at[-3:].set(0.1))
-    close(case.step(start(2)), common, 1e-12)
+    close(case.step(start(2)), shared, 1e-12)
     case.weight = WEIGHT
-    assert np.abs(case.step(start(2)).targets - common.targets).max() > 1  # the test can fail
+    assert np.abs(case.step(start(2)).targets - shared.targets).max() > 1  # the test can fail
 
 
 @pytest.mark.parametrize("n_own", [0, 1])
@@ -487,7 +487,7 @@ def test_writing_out_every_function_changes_nothing(n_own, rng):
     q = case.posterior(case.step(start(P - n_own), 0.7))
     written = expand_shared_basis(q)
     assert (q.S.shape[0], written.S.shape[0]) == (n_own, P)
-    assert written.common is None
+    assert written.shared is None
     new = project(case.gp, jnp.asarray(rng.normal(size=(B, Q))))
     close(moments(case.gp, written, new), moments(case.gp, q, new), 1e-9)
     assert float(kl_u(written)) == float(kl_u(q))
@@ -497,9 +497,9 @@ def test_writing_out_every_function_changes_nothing(n_own, rng):
 def test_shared_functions_in_float32_are_those_in_float64(rng):
     """Four decades of precision, as many confident rows give."""
     case = Regression(rng, 1, np.full(20, 1e3))
-    common, own = case.step(start(2)), posterior_of(case.own)
+    shared, own = case.step(start(2)), posterior_of(case.own)
     narrow = lambda tree: jax.tree.map(lambda leaf: leaf.astype(jnp.float32), tree)  # noqa: E731
-    wide, ours = case.posterior(common), append_shared_basis(narrow(own), narrow(common), narrow(case.scale))
+    wide, ours = case.posterior(shared), append_shared_basis(narrow(own), narrow(shared), narrow(case.scale))
     for a, b in zip(
         jax.tree.leaves(expand_shared_basis(ours)), jax.tree.leaves(expand_shared_basis(wide)), strict=True
     ):
@@ -526,8 +526,8 @@ def test_following_with_an_old_covariance_ends_at_the_same_mean(n_own, rng):
     case = Regression(rng, n_own)
     own = natural_step(case.gp, prior(P, M, FLOAT64), case.slopes(posterior_of(prior(P, M, FLOAT64))), *EXACT)
     case.own = Natural(*(part[:n_own] for part in own))
-    common = case.step(start(P - n_own)) if n_own < P else None
-    exact = posterior_of(own) if common is None else case.posterior(common)
+    shared = case.step(start(P - n_own)) if n_own < P else None
+    exact = posterior_of(own) if shared is None else case.posterior(shared)
     q = exact._replace(m=jnp.asarray(rng.normal(size=(P, M))), whole=0.6 * exact.whole)
     for _ in range(60):
         q = update_mean_with_stale_covariance(case.gp, q, case.slopes(q), jnp.asarray(0.5))

@@ -10,7 +10,13 @@ from plurigp.data import Coder, infer_schema
 from plurigp.data.observed import Observed
 from plurigp.study.findings import characterise, contrasts
 from plurigp.study.findings.censored import Group, fit_normals, likelihood_ratio
-from plurigp.study.findings.characterise import associations, characteristics, missingness, read_values, split_groups
+from plurigp.study.findings.characterise import (
+    association_frame,
+    characteristic_frame,
+    missingness_frame,
+    read_values,
+    split_groups,
+)
 from plurigp.study.findings.contrasts import (
     censored_association,
     censored_geometric_means,
@@ -396,7 +402,7 @@ def assays(rng):
 
 def test_limits_count_as_what_they_say(assays):
     _, schema, values, group = assays
-    found = characteristics(schema, values, lambda name: group, 2, "all").set_index(["column", "subtype"])
+    found = characteristic_frame(schema, values, lambda name: group, 2, "all").set_index(["column", "subtype"])
     for name in ("assay", "low", "time"):
         assert found.loc[(name, 1), "n_inside"] + found.loc[(name, 1), "n_outside"] == 150
     assert found.loc[("assay", 1), "estimate"] == pytest.approx(-1.6, abs=0.5)
@@ -404,14 +410,14 @@ def test_limits_count_as_what_they_say(assays):
     assert found.loc[("low", 1), "inside"] == pytest.approx(-0.8, abs=0.4)
     assert found.loc[("time", 1), "measure"] == "log hazard ratio"
     assert found.loc[("time", 1), "estimate"] == pytest.approx(2 * np.log(2), abs=0.5)
-    over_all = associations(schema, values, lambda name: group, "all").set_index("column")
+    over_all = association_frame(schema, values, lambda name: group, "all").set_index("column")
     assert (over_all.loc[["assay", "low", "time"], "p"] < 1e-3).all()
     assert over_all.loc["low", "statistic"] == pytest.approx(over_all.loc["assay", "statistic"], abs=1e-5)
 
 
 def test_an_open_end_is_no_gap(assays):
     _, schema, values, group = assays
-    gaps = missingness(schema, values, group, 2).set_index(["column", "subtype"])
+    gaps = missingness_frame(schema, values, group, 2).set_index(["column", "subtype"])
     assert gaps.loc[("low", 1), "inside"] == pytest.approx(5 / 80)
     assert values["low"].seen.sum() == 150
 
@@ -425,7 +431,7 @@ def test_an_upper_bound_does_not_place_the_rows_it_tests(assays, monkeypatch):
         return np.zeros((len(frame), 1)), np.ones((len(frame), 1))
 
     monkeypatch.setattr(characterise, "positions", record)
-    monkeypatch.setattr(PluriGP, "_ready", lambda self: None)
+    monkeypatch.setattr(PluriGP, "predictor_", None)
     model = PluriGP()
     model.coder_ = Coder.fit(frame, schema)
     mixture = Mixture(np.ones(2) / 2, np.array([[-0.5], [0.5]]), np.ones((2, 1, 1)) * 0.1, np.array([1, 2]))

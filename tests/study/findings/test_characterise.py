@@ -4,7 +4,13 @@ import pytest
 
 from plurigp import PluriGP
 from plurigp.data import Coder, infer_schema
-from plurigp.study.findings.characterise import associations, characteristics, missingness, read_values, split_groups
+from plurigp.study.findings.characterise import (
+    association_frame,
+    characteristic_frame,
+    missingness_frame,
+    read_values,
+    split_groups,
+)
 from plurigp.study.findings.contrasts import benjamini_hochberg, log_odds_ratio, log_rate_ratio, welch
 from plurigp.study.findings.mixture import Mixture
 
@@ -19,7 +25,7 @@ def table(mixed_frame):
 
 def test_every_kind_gets_its_measure(table):
     _, schema, values, group = table
-    found = characteristics(schema, values, lambda name: group, 2, "all")
+    found = characteristic_frame(schema, values, lambda name: group, 2, "all")
     kinds = found.groupby("column")["measure"].unique().map(list)
     assert kinds["diabetes"] == ["log odds ratio"]
     assert kinds["visits"] == ["log rate ratio"]
@@ -31,7 +37,7 @@ def test_every_kind_gets_its_measure(table):
 
 def test_lines_are_the_contrasts_of_their_cells(table):
     frame, schema, values, group = table
-    found = characteristics(schema, values, lambda name: group, 2, "all").set_index(["column", "subtype", "level"])
+    found = characteristic_frame(schema, values, lambda name: group, 2, "all").set_index(["column", "subtype", "level"])
 
     def sides(column):
         inside = column[(group == 1) & column.notna()]
@@ -47,17 +53,17 @@ def test_lines_are_the_contrasts_of_their_cells(table):
 
 def test_associations_and_missingness(table):
     frame, schema, values, group = table
-    found = associations(schema, values, lambda name: group, "all").set_index("column")
+    found = association_frame(schema, values, lambda name: group, "all").set_index("column")
     assert found.loc["stage", "measure"] == "Cramér's V"
     assert found.loc["albumin", "effect"] > 0.5
-    gaps = missingness(schema, values, group, 2).set_index(["column", "subtype"])
+    gaps = missingness_frame(schema, values, group, 2).set_index(["column", "subtype"])
     inside = frame.loc[group == 1, "visits"].isna().mean()
     assert gaps.loc[("visits", 1), "inside"] == pytest.approx(inside)
 
 
 def test_no_subtypes_give_empty_frames_with_columns(table):
     _, schema, values, group = table
-    assert list(characteristics(schema, values, lambda name: group, 0, "all").columns)[:4] == [
+    assert list(characteristic_frame(schema, values, lambda name: group, 0, "all").columns)[:4] == [
         "rows", "subtype", "column", "kind",
     ]  # fmt: skip
 

@@ -1,18 +1,9 @@
 import numpy as np
 import pytest
 
-from plurigp.study.findings.cluster import (
-    Choice,
-    HalfMap,
-    _by_size,
-    agreement,
-    fewest_references,
-    fixed_mixture,
-    half_labels,
-    matched,
-    paper_mixture,
-)
+from plurigp.study.findings.cluster import _by_size, fixed_mixture, half_labels, paper_mixture
 from plurigp.study.findings.mixture import Mixture, memberships
+from plurigp.study.findings.robustness import Choice, agreement, fewest_references, matched
 
 
 @pytest.fixture
@@ -50,7 +41,7 @@ def test_the_papers_rule_finds_separate_clusters(cloud):
 
 def test_half_labels_follow_the_map(cloud):
     rows = np.arange(0, len(cloud) - 4, 2)
-    labels = half_labels(HalfMap(cloud, np.zeros_like(cloud), rows), 3, "tied", 0)
+    labels = half_labels(cloud, np.zeros_like(cloud), rows, 3, "tied", 0)
     assert len(labels) == len(cloud)
     assert all(len(np.unique(part)) == 1 for part in (labels[:200], labels[200:300], labels[300:360]))
 

@@ -6,7 +6,7 @@ from plurigp.answers.latent import positions
 from plurigp.data import Coder, infer_schema
 from plurigp.study.fits.config import StudyConfig
 from plurigp.study.fits.select import one_standard_error, selection_frame, selection_tasks
-from plurigp.study.fits.tasks import Finished, Task, held_out, held_out_rows, seed_of, training_rows
+from plurigp.study.fits.tasks import Finished, Task, held_out, held_out_rows, training_rows
 
 
 def finished(bound, score, cells):
@@ -67,10 +67,11 @@ def test_hidden_cells_leave_no_trace_in_what_is_shown(mixed_frame, rng):
     assert (other.values != complete.values).any()
     np.testing.assert_array_equal(shown.values, again.values)
     np.testing.assert_array_equal(shown.seen, again.seen)
-    for before, after in zip(positions(model._ready(), shown), positions(model._ready(), again), strict=True):
+    for before, after in zip(positions(model.predictor_, shown), positions(model.predictor_, again), strict=True):
         np.testing.assert_array_equal(before, after)
 
 
 def test_seeds_depend_on_the_name_alone():
-    assert seed_of(0, "refit-001") == seed_of(0, "refit-001") != seed_of(0, "refit-002")
-    assert 0 <= seed_of(1, "x") < 2**31
+    config = StudyConfig()
+    assert config.seed_of("refit-001") == StudyConfig(n_refits=4).seed_of("refit-001") != config.seed_of("refit-002")
+    assert 0 <= StudyConfig(random_state=1).seed_of("x") < 2**31

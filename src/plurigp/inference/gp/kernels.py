@@ -18,23 +18,17 @@ class Products(NamedTuple):
     squared_distance: Array
 
 
-def rbf(products: Products) -> Array:
-    """exp(−½ |x − z|²)."""
-    return jnp.exp(-0.5 * products.squared_distance)
-
-
 def matern52(products: Products) -> Array:
     """(1 + r + r²/3) e^{−r} with r = √5 |x − z|; the floor keeps the slope of √ finite at r = 0."""
     r = jnp.sqrt(5 * products.squared_distance + 1e-12)
     return (1 + r + r**2 / 3) * jnp.exp(-r)
 
 
-def linear(products: Products) -> Array:
-    """x · z."""
-    return products.inner
-
-
-PARTS: dict[str, Callable[[Products], Array]] = {"rbf": rbf, "matern52": matern52, "linear": linear}
+PARTS: dict[str, Callable[[Products], Array]] = {
+    "rbf": lambda products: jnp.exp(-0.5 * products.squared_distance),
+    "matern52": matern52,
+    "linear": lambda products: products.inner,
+}
 
 
 class Kernel(eqx.Module):
@@ -65,11 +59,7 @@ def make_kernel(name: str, n_components: int, lengthscale: float) -> Kernel:
     """A kernel whose smooth parts start at the given lengthscale and whose linear part starts at one."""
     parts = parse_kernel(name)
     start = [0.0 if part == "linear" else np.log(lengthscale) for part in parts]
-    return Kernel(
-        parts,
-        np.tile(np.asarray(start)[:, None], (1, n_components)),
-        np.zeros(len(parts)),
-    )
+    return Kernel(parts, np.tile(np.asarray(start)[:, None], (1, n_components)), np.zeros(len(parts)))
 
 
 def gram(kernel: Kernel, X: Float[Array, "A Q"], Z: Float[Array, "C Q"]) -> Float[Array, "A C"]:

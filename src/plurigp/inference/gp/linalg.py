@@ -15,8 +15,7 @@ JITTER_LIMIT = 1e-2
 
 
 class Whitening(NamedTuple):
-    """W lower triangular with WᵀW = (K + jitter)⁻¹, and the relative jitter it took; W is NaN if even the limit was
-    not enough."""
+    """W lower triangular with WᵀW = (K + jitter)⁻¹, and the relative jitter; W is NaN if JITTER_LIMIT is too little."""
 
     W: Float[Array, "M M"]
     jitter: Scalar
@@ -40,7 +39,7 @@ def whitening(K: Float[Array, "M M"]) -> Whitening:
 
 
 class Projection(NamedTuple):
-    """Rows seen by the inducing points: A = W k(Z, x), the variance they leave, k(x, x) − Σ_m A², and the jitter."""
+    """A = W k(Z, x) of every row, the variance that the inducing points leave, k(x, x) − Σ_m A², and the jitter."""
 
     A: Float[Array, "M B"]
     rest: Float[Array, " B"]
@@ -53,28 +52,22 @@ def whitened(K: Float[Array, "M M"], across: Float[Array, "M B"], own: Float[Arr
     return _whitened_forward(K, across, own, dtype)[0]
 
 
-class _Kept(NamedTuple):
-    whitening: Whitening
-    A: Float[Array, "M B"]
-    rest: Float[Array, " B"]
-
-
 def _whitened_forward(
     K: Float[Array, "M M"], across: Float[Array, "M B"], own: Float[Array, " B"], dtype: Any
-) -> tuple[Projection, _Kept]:
+) -> tuple[Projection, tuple[Whitening, Array, Array]]:
     found = whitening(K)
     A = found.W @ across
     rest = jnp.maximum(own - (A**2).sum(0), 0)
-    features = Projection(*(part.astype(dtype) for part in (A, rest, found.jitter)))
-    return features, _Kept(found, features.A, features.rest)
+    projection = Projection(*(part.astype(dtype) for part in (A, rest, found.jitter)))
+    return projection, (found, projection.A, projection.rest)
 
 
 def _lower_and_half(m: int, dtype: Any) -> np.ndarray:
-    """Φ: what keeps the lower triangle and half of the diagonal."""
+    """Φ as a factor: 1 below the diagonal, ½ on it."""
     return (np.tril(np.ones((m, m))) - np.eye(m) / 2).astype(dtype)
 
 
-def _whitened_backward(dtype: Any, kept: _Kept, slopes: Projection) -> tuple[Any, Any, Any]:
+def _whitened_backward(dtype: Any, kept: Any, slopes: Projection) -> tuple[Any, Any, Any]:
     """From dW = −Φ(W dK Wᵀ) W: products alone, where Cholesky's own slope is a chain of triangular solves. What W meets
     on its left, slope · Aᵀ, is a plain sum over rows that `dtype` can hold. The jitter counts as a constant share of
     the mean diagonal."""
@@ -91,14 +84,14 @@ def _whitened_backward(dtype: Any, kept: _Kept, slopes: Projection) -> tuple[Any
 whitened.defvjp(_whitened_forward, _whitened_backward)
 
 
-class Root(NamedTuple):
+class InverseRoot(NamedTuple):
     """R with Λ⁻¹ = Rᵀ R, and log det Λ."""
 
     R: Float[Array, "P M M"]
     logdet: Float[Array, " P"]
 
 
-def inverse_root(Lam: Float[Array, "P M M"]) -> Root:
+def inverse_root(Lam: Float[Array, "P M M"]) -> InverseRoot:
     """R = L⁻¹ with L Lᵀ = Λ, for every function.
 
     Only the factorisation needs float64, since it meets Λ's whole condition number; R meets its square root.
@@ -118,7 +111,7 @@ def inverse_root(Lam: Float[Array, "P M M"]) -> Root:
         R = jax.lax.linalg.triangular_solve(L.astype(Lam.dtype), eye.astype(Lam.dtype), left_side=True, lower=True)
         return R, 2 * jnp.log(jnp.diagonal(L)).sum()
 
-    return Root(*jax.lax.map(one, Lam))
+    return InverseRoot(*jax.lax.map(one, Lam))
 
 
 def solve_upper(U: Float[Array, "B Q Q"], b: Float[Array, "S B Q"]) -> Float[Array, "S B Q"]:
@@ -136,8 +129,13 @@ def solve_upper(U: Float[Array, "B Q Q"], b: Float[Array, "S B Q"]) -> Float[Arr
     return jnp.moveaxis(x, 0, 2)
 
 
-def _inverse_factors(A: Float[Array, "Q Q B"]) -> Float[Array, "B Q Q"]:
-    """Forward elimination of [A | I] on all matrices at once, in place: what leaves A's columns enters I's."""
+@jax.custom_vjp
+def inverse_factors(A: Float[Array, "Q Q B"]) -> Float[Array, "B Q Q"]:
+    """W lower triangular with WᵀW = A⁻¹, for matrices I + (positive semidefinite), which need no pivoting: the inverse
+    of Cholesky's factor, faster than as many small factorisations.
+
+    Forward elimination of [A | I] on all matrices at once, in place: what leaves A's columns enters I's.
+    """
     Q, B = len(A), A.shape[2]
     rows, columns = jnp.arange(Q)[:, None, None], jnp.arange(Q)[None, :, None]
 
@@ -154,15 +152,8 @@ def _inverse_factors(A: Float[Array, "Q Q B"]) -> Float[Array, "B Q Q"]:
     return jnp.moveaxis(lower, -1, 0)
 
 
-@jax.custom_vjp
-def inverse_factors(A: Float[Array, "Q Q B"]) -> Float[Array, "B Q Q"]:
-    """W lower triangular with WᵀW = A⁻¹, for matrices I + (positive semidefinite), which need no pivoting: the inverse
-    of Cholesky's factor, faster than as many small factorisations."""
-    return _inverse_factors(A)
-
-
 def _inverse_factors_forward(A: Float[Array, "Q Q B"]) -> tuple[Float[Array, "B Q Q"], Float[Array, "B Q Q"]]:
-    W = _inverse_factors(A)
+    W = inverse_factors(A)
     return W, W
 
 
@@ -192,20 +183,13 @@ inverse_factors.defvjp(_inverse_factors_forward, _inverse_factors_backward)
 # --- symmetric matrices as the rows of their lower triangle: half the work in the three big products ---
 
 
-class _Places(NamedTuple):
-    """Row i and column j of every packed entry [T]; where each entry of the full matrix [M M] is packed."""
-
-    i: np.ndarray
-    j: np.ndarray
-    full: np.ndarray
-
-
 @lru_cache
-def _places(m: int) -> _Places:
+def _places(m: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Row i and column j of every packed entry [T]; where each entry of the full matrix [M M] is packed."""
     i, j = np.tril_indices(m)
     full = np.empty((m, m), np.int32)
     full[i, j] = full[j, i] = np.arange(len(i))
-    return _Places(i.astype(np.int32), j.astype(np.int32), full)
+    return i.astype(np.int32), j.astype(np.int32), full
 
 
 def pack(S: Float[Array, "P M M"]) -> Float[Array, "P T"]:
@@ -217,7 +201,7 @@ def pack(S: Float[Array, "P M M"]) -> Float[Array, "P T"]:
 
 def unpack(flat: Float[Array, "P T"], m: int) -> Float[Array, "P M M"]:
     """The whole symmetric matrices again."""
-    return flat[:, _places(m).full.ravel()].reshape(-1, m, m)
+    return flat[:, _places(m)[2].ravel()].reshape(-1, m, m)
 
 
 @jax.custom_vjp
@@ -232,9 +216,8 @@ def _pack_outer_forward(A: Float[Array, "M B"]) -> tuple[Float[Array, "T B"], Fl
 
 
 def _pack_outer_backward(A: Float[Array, "M B"], slope: Float[Array, "T B"]) -> tuple[Any]:
-    """∂/∂A_i = Σ_j slope_ij A_j, once more on the diagonal. A sum over j in a loop: as one reduction, or as
-    autodiff's scatter, it costs more than the big products."""
-    full = _places(len(A)).full
+    """∂/∂A_i = Σ_j slope_ij A_j, once more on the diagonal; a loop is faster than a reduction or a scatter."""
+    _, _, full = _places(len(A))
 
     def add(total: Array, at: tuple[Array, Array]) -> tuple[Array, None]:
         places, A_j = at
@@ -255,8 +238,7 @@ def pack_doubled(S: Float[Array, "P M M"]) -> Float[Array, "P T"]:
 
 def unpack_doubled(flat: Float[Array, "P T"], m: int) -> Float[Array, "P M M"]:
     """The matrices that `pack_doubled` packed."""
-    doubled = unpack(flat, m)
-    return doubled * (1 + np.eye(m, dtype=flat.dtype)) / 2
+    return unpack(flat, m) * (1 + np.eye(m, dtype=flat.dtype)) / 2
 
 
 def packed_eye(m: int, dtype: Any) -> Float[Array, " T"]:

@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
@@ -28,6 +29,13 @@ class Natural(NamedTuple):
     Lam: Float[Array, "P T"]
 
 
+class LogCholesky(NamedTuple):
+    """q(v_p) as Adam can move it freely: m and a root of S, lower with e^{diagonal}."""
+
+    m: Float[Array, "P M"]
+    root: Float[Array, "P M M"]
+
+
 class SharedBasis(NamedTuple):
     """Functions whose curvature β_p is the same in every row (Gaussian columns without gaps): all Λ_p = I + s²β_p G.
 
@@ -49,14 +57,14 @@ class SharedBasisPosterior(NamedTuple):
 class Posterior(NamedTuple):
     """q(v_p) = N(m_p, S_p), S packed and doubled off the diagonal, with log det S for kl_u.
 
-    In training the last functions may share a basis; then S has fewer rows than m, and `common` holds the rest.
+    In training the last functions may share a basis; then S has fewer rows than m, and `shared` holds the rest.
     """
 
     m: Float[Array, "P M"]
     S: Float[Array, "O T"]
     trace: Float[Array, " P"]
     logdet: Float[Array, " P"]
-    common: SharedBasisPosterior | None = None
+    shared: SharedBasisPosterior | None = None
     whole: Float[Array, "O M M"] | None = None  # S again, as it is; in training only
 
 
@@ -66,7 +74,7 @@ def prior(n_functions: int, n_inducing: int, dtype: Any) -> Natural:
     return Natural(np.zeros((n_functions, n_inducing), dtype), np.tile(eye, (n_functions, 1)))
 
 
-def blank(n_functions: int, n_inducing: int, dtype: Any) -> Posterior:
+def zero_posterior(n_functions: int, n_inducing: int, dtype: Any) -> Posterior:
     """Zeros of a posterior's shapes."""
     per_function = np.zeros(n_functions, dtype)
     packed = np.zeros((n_functions, n_inducing * (n_inducing + 1) // 2), dtype)
@@ -75,11 +83,8 @@ def blank(n_functions: int, n_inducing: int, dtype: Any) -> Posterior:
 
 def shared_basis_prior(n_functions: int, n_inducing: int, dtype: Any) -> SharedBasis:
     """No rows seen yet."""
-    return SharedBasis(
-        np.zeros((n_inducing, n_inducing), dtype),
-        np.zeros((n_functions, n_inducing), dtype),
-        np.ones(n_functions, dtype),
-    )
+    zeros = np.zeros((n_functions, n_inducing), dtype)
+    return SharedBasis(np.zeros((n_inducing, n_inducing), dtype), zeros, np.ones(n_functions, dtype))
 
 
 def posterior_of(natural: Natural) -> Posterior:
@@ -92,38 +97,32 @@ def posterior_of(natural: Natural) -> Posterior:
 
 
 def append_shared_basis(
-    own: Posterior, common: SharedBasis, scale: Float[Array, " C"], kl_covariance_weight: Scalar | float = 1.0
+    own: Posterior, shared: SharedBasis, scale: Float[Array, " C"], kl_covariance_weight: Scalar | float = 1.0
 ) -> Posterior:
     """Append the functions that share a basis, by one eigendecomposition: S = U diag(shrink) Uᵀ, and m = S s β targets
-    with the S of the full KL."""
-    g, U = jnp.linalg.eigh(common.G.astype(jnp.float64))
-    precision = (scale**2 * common.beta).astype(jnp.float64)[:, None] * jnp.maximum(g, 0)
+    with the S of the full KL. In float64 until the end."""
+    g, U = jnp.linalg.eigh(shared.G.astype(jnp.float64))
+    precision = (scale**2 * shared.beta).astype(jnp.float64)[:, None] * jnp.maximum(g, 0)
     shrink = 1 / (1 + precision / kl_covariance_weight)
-    lam = (scale * common.beta)[:, None] * common.targets
+    lam = (scale * shared.beta)[:, None] * shared.targets
     m = ((lam @ U) / (1 + precision)) @ U.T
     parts = (m, shrink.sum(1), jnp.log(shrink).sum(1), U, shrink)
     m, trace, logdet, U, shrink = (part.astype(own.m.dtype) for part in parts)
-    return Posterior(
-        jnp.concatenate([own.m, m]),
-        own.S,
-        jnp.concatenate([own.trace, trace]),
-        jnp.concatenate([own.logdet, logdet]),
-        SharedBasisPosterior(U, shrink),
-        own.whole,
-    )
+    m, trace, logdet = (jnp.concatenate(pair) for pair in ((own.m, m), (own.trace, trace), (own.logdet, logdet)))
+    return Posterior(m, own.S, trace, logdet, SharedBasisPosterior(U, shrink), own.whole)
 
 
 def expand_shared_basis(q: Posterior) -> Posterior:
     """The same q(v) with every function's S written out: what a trained model keeps."""
-    if q.common is None:
+    if q.shared is None:
         return q._replace(whole=None)
-    U, shrink = q.common
+    U, shrink = q.shared
     S = jnp.matmul(U * shrink[:, None, :], U.T)
     return Posterior(q.m, jnp.concatenate([q.S, pack_doubled(S)]), q.trace, q.logdet)
 
 
-def posterior_of_root(m: Float[Array, "P M"], root: Float[Array, "P M M"]) -> Posterior:
-    """(m, R) -> q(v) with S = R Rᵀ, R lower with e^{diagonal}: the form Adam can move freely."""
+def posterior_of_log_cholesky(m: Float[Array, "P M"], root: Float[Array, "P M M"]) -> Posterior:
+    """(m, R) -> q(v) with S = R Rᵀ, R lower with e^{diagonal}."""
     L = jnp.tril(root, -1) + jnp.exp(jnp.diagonal(root, axis1=1, axis2=2))[:, :, None] * jnp.eye(root.shape[-1])
     L = L.astype(m.dtype)
     logdet = 2 * jnp.diagonal(root, axis1=1, axis2=2).sum(1)
@@ -132,13 +131,7 @@ def posterior_of_root(m: Float[Array, "P M"], root: Float[Array, "P M M"]) -> Po
 
 def project(gp: SparseGP, x: Float[Array, "B Q"]) -> Projection:
     """The kernel part, in float64 whatever the precision of x, since Lz⁻¹ magnifies rounding."""
-    wide = eqx.tree_at(
-        lambda g: (g.Z, g.kernel.log_lengthscales, g.kernel.log_weights),
-        gp,
-        replace_fn=lambda leaf: leaf.astype(jnp.float64),
-    )
-    X = x.astype(jnp.float64)
-    k, Z = wide.kernel, wide.Z
+    k, Z, X = jax.tree.map(lambda leaf: leaf.astype(jnp.float64), (gp.kernel, gp.Z, x))
     return whitened(gram(k, Z, Z), gram(k, Z, X), diagonal(k, X), x.dtype)
 
 
@@ -148,8 +141,8 @@ def moments(gp: SparseGP, q: Posterior, projection: Projection) -> tuple[Float[A
     scale = jnp.exp(gp.log_scale)[:, None]
     f_mean = gp.bias[:, None] + scale * (q.m @ A)
     spent = q.S @ pack_outer(A)
-    if q.common is not None:
-        spent = jnp.concatenate([spent, q.common.shrink @ (q.common.U.T @ A) ** 2])
+    if q.shared is not None:
+        spent = jnp.concatenate([spent, q.shared.shrink @ (q.shared.U.T @ A) ** 2])
     return f_mean, scale**2 * (rest + spent)
 
 
@@ -217,19 +210,18 @@ def shared_basis_step(
 
 
 def update_mean_with_stale_covariance(gp: SparseGP, q: Posterior, slopes: Slopes, step: Scalar) -> Posterior:
-    """m ← m + α S ∂bound/∂m with α = min(ρ, α*), while S waits for its next factorisation.
+    """m ← m + α S ∂bound/∂m with α = min(ρ, α*), between two factorisations of S.
 
-    With the S of after the step this is the very m of `natural_step`; with an older one m still climbs to the same
-    optimum, and the encoder is taught by functions that are up to date. α* is where these rows' quadratic has its top
-    along S ∂bound/∂m: with an S that has become too large, ρ could lie far beyond it.
+    With the current S this is the m of `natural_step`; with an older one m still converges to the same optimum. α* is
+    the maximum of these rows' quadratic along S ∂bound/∂m, which ρ would overshoot if S had become too large.
     """
     assert q.whole is not None
     n_own, A = len(q.whole), slopes.A
     scale = jnp.exp(gp.log_scale)[:, None]
     uphill = scale * (slopes.by_mean @ A.T) - q.m
     along = jnp.matmul(q.whole, uphill[:n_own, :, None])[:, :, 0]
-    if q.common is not None:
-        U, shrink = q.common
+    if q.shared is not None:
+        U, shrink = q.shared
         along = jnp.concatenate([along, ((uphill[n_own:] @ U) * shrink) @ U.T])
     beta = jnp.maximum(-2 * slopes.by_var, 0)
     curvature = (along**2).sum(1) + (beta * (scale * (along @ A)) ** 2).sum(1)

@@ -5,14 +5,13 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import ndtri
-from jaxtyping import Float
-from scipy.special import betaincinv
 from scipy.special import ndtr as np_ndtr
 from scipy.special import ndtri as np_ndtri
 
-from plurigp.core.arrays import Array, Scalar
+from plurigp.core.arrays import Scalar
 from plurigp.data import Column
-from plurigp.likelihoods.base import Cells, Likelihood, Start, Theta, first, one_function
+from plurigp.likelihoods.base import CellFeatures, CellMean, CellValues, Likelihood, Start, Theta, first
+from plurigp.likelihoods.rules import CellFunctions
 from plurigp.likelihoods.special import both_sides, log_gamma, ndtr
 
 EDGE = 1e-5  # μ lies in [EDGE, 1 − EDGE]: both shape parameters stay positive at the outermost node
@@ -22,45 +21,21 @@ def _off_edges(share: Any) -> Any:
     return EDGE + (1 - 2 * EDGE) * share
 
 
-def beta_mean(f: Scalar) -> Scalar:
-    """μ = EDGE + (1 − 2 EDGE) Φ(f)."""
-    return _off_edges(ndtr(f))
-
-
-def _shapes(theta: Theta, f: Scalar) -> tuple[Scalar, Scalar]:
+def _log_prob(theta: Theta, y: CellValues, f: CellFunctions) -> Scalar:
     nu = jnp.exp(theta["log_nu"])
-    below, above = both_sides(f)
-    return nu * _off_edges(below), nu * _off_edges(above)
-
-
-def _log_prob(theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Scalar:
-    a, b = _shapes(theta, f[0])
+    a, b = (nu * _off_edges(side) for side in both_sides(f[0]))
     density = (a - 1) * jnp.log(y[0]) + (b - 1) * jnp.log1p(-y[0])
-    return log_gamma(jnp.exp(theta["log_nu"])) - log_gamma(a) - log_gamma(b) + density
+    return log_gamma(nu) - log_gamma(a) - log_gamma(b) + density
 
 
-def _mean(theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Float[Array, " R"]:
-    return beta_mean(f[0])[None]
+def _mean(theta: Theta, y: CellValues, f: CellFunctions) -> CellMean:
+    return _off_edges(ndtr(f[:1]))
 
 
-def beta_shapes(theta: Theta, f: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Both shape parameters of many cells, in NumPy."""
-    nu = np.exp(np.asarray(theta["log_nu"]))
-    return nu * _off_edges(np_ndtr(f)), nu * _off_edges(np_ndtr(-f))
-
-
-def _sample(rng: np.random.Generator, theta: Theta, y: Cells, f: Cells) -> np.ndarray:
-    tiny = np.finfo(float).eps
-    return np.clip(rng.beta(*beta_shapes(theta, f[..., 0])), tiny, 1 - tiny)
-
-
-def _sd(theta: Theta, y: Cells, f: Cells) -> np.ndarray:
-    a, b = beta_shapes(theta, f[..., 0])
-    return np.sqrt(a * b / (a + b + 1)) / (a + b)
-
-
-def _quantile(theta: Theta, y: Cells, f: Cells, level: Cells) -> np.ndarray:
-    return betaincinv(*beta_shapes(theta, f[..., 0]), level)
+def _sample(rng: np.random.Generator, theta: Theta, y: np.ndarray, f: np.ndarray) -> np.ndarray:
+    nu, tiny = np.exp(np.asarray(theta["log_nu"])), np.finfo(float).eps
+    a, b = (nu * _off_edges(np_ndtr(side)) for side in (f[..., 0], -f[..., 0]))
+    return np.clip(rng.beta(a, b), tiny, 1 - tiny)
 
 
 def _start(y: np.ndarray, column: Column) -> Start:
@@ -69,7 +44,7 @@ def _start(y: np.ndarray, column: Column) -> Start:
     return Start(np.array([np_ndtri(mean)]), {"log_nu": np.log(np.clip(nu, 0.5, 1e3))})
 
 
-def _features(y: Float[Array, " W"], width: int) -> Float[Array, " E"]:
+def _features(y: CellValues, width: int) -> CellFeatures:
     return ndtri(jnp.clip(y[:1], 1e-4, 1 - 1e-4))
 
 
@@ -81,9 +56,5 @@ beta = Likelihood(
     sample=_sample,
     start=_start,
     features=_features,
-    n_functions=one_function,
-    sd=_sd,
-    quantile=_quantile,
     n_quadrature=20,
-    continuous=True,
 )

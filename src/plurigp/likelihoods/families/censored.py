@@ -1,64 +1,167 @@
-"""Numbers of which some are known up to a limit: log p of a limit is the log of the mass it allows, log(Φ − Φ)."""
+"""Numbers of which some are known up to a limit: what such families share, the Gaussian and the lognormal.
+
+A cell is (lower, upper, log unit): equal bounds are a value, open ends lie far out. log p of a limit is the log of the
+mass it allows. A gap holds bounds that say nothing. `mean` and `sample` are truncated to the cell's bounds: at a gap
+they are those of the plain distribution, at a limit they stay on its side, and at a known value they give it back.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool
+from scipy.special import log_ndtr, ndtri_exp
 
 from plurigp.core.arrays import Array, Scalar
 from plurigp.data import Column
-from plurigp.likelihoods.base import Cells, Likelihood, Start, Theta, bounded_exp, first, one_function, safe_exp
-from plurigp.likelihoods.families.bounded import (
-    LARGEST,
-    OPEN,
-    SMALLEST,
-    bounds_of,
-    features_of_bounds,
-    log_bounds,
-    log_mass,
-    normal_with_limits,
-    truncated_moments,
-    truncated_quantile,
-)
+from plurigp.likelihoods.base import CellFeatures, CellMean, CellValues, Likelihood, Start, Theta, first
 from plurigp.likelihoods.families.gaussian import log_normal, noise_sd, noise_var
-from plurigp.likelihoods.rules import Rule, even, expect_with_slopes
-from plurigp.likelihoods.special import HALF_LOG_2PI, log_between
+from plurigp.likelihoods.rules import CellFunctions, Rule, even, expect_with_slopes, gauss_hermite, log_expect
+from plurigp.likelihoods.special import HALF_LOG_2PI, bounded_exp, log_between, safe_exp
+
+OPEN = 1e9  # an end as far out as this is open, on the scale of f
+SMALLEST, LARGEST = 1e-29, 1e29  # the same for numbers above zero
+EM_STEPS = 40
+MEAN_POINTS = 16  # of the rule for a mean, at most: a value to fill in needs no long one
 
 
-def _given(y: Float[Array, " W"], mean: Scalar, var: Scalar) -> Scalar:
+class Bounds(NamedTuple):
+    """A cell's bounds; `value`, `low` and `high` are harmless numbers where `exact` makes them beside the point."""
+
+    exact: Bool[Array, ""]
+    value: Scalar
+    low: Scalar
+    high: Scalar
+
+
+def bounds_of(y: CellValues) -> Bounds:
+    """The bounds of one cell."""
+    exact = y[0] == y[1]
+    value = jnp.where(exact, y[0], 0.0)
+    return Bounds(exact, value, jnp.where(exact, -1.0, y[0]), jnp.where(exact, 1.0, y[1]))
+
+
+def log_bounds(y: CellValues) -> CellValues:
+    """A cell of a positive column on the log scale; the log unit of a value takes in the slope of the logarithm."""
+    log_y = jnp.log(y[:2])
+    low = jnp.where(y[0] < SMALLEST, -OPEN, log_y[0])
+    high = jnp.where(y[1] > LARGEST, OPEN, log_y[1])
+    return jnp.stack([low, high, y[2] + jnp.where(y[0] == y[1], log_y[0], 0)])
+
+
+def bounds_features(y: CellValues, width: int) -> CellFeatures:
+    """The encoder reads the value, limit or middle, and on which side of it the cell may lie."""
+    low_open, high_open = y[0] <= -OPEN, y[1] >= OPEN
+    middle = (jnp.where(low_open, y[1], y[0]) + jnp.where(high_open, y[0], y[1])) / 2
+    place = jnp.where(low_open & high_open, 0.0, middle)
+    return jnp.stack([place, high_open.astype(y.dtype) - low_open.astype(y.dtype)])
+
+
+def log_bounds_features(y: CellValues, width: int) -> CellFeatures:
+    """The same on the log scale of a positive column."""
+    return bounds_features(log_bounds(y), width)
+
+
+def mean_within(
+    log_prob: Callable,
+    log_mean: Callable,
+    theta: Theta,
+    y: CellValues,
+    mean: CellFunctions,
+    var: CellFunctions,
+    rule: Rule,
+) -> CellMean:
+    """E[y | its bounds] of a positive family: E[y | f, bounds] over f, weighted by p(bounds | f), by a short rule."""
+    rule = gauss_hermite(min(len(rule.points), MEAN_POINTS))
+    mass = log_expect(lambda f: log_prob(theta, y, f), mean, var, rule)
+    total = log_expect(lambda f: log_prob(theta, y, f) + log_mean(theta, y, f), mean, var, rule)
+    return jnp.clip(jnp.exp(total - mass), y[0], y[1])[None]
+
+
+# --- many cells at once, in NumPy ---
+
+
+def _turned(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Whether bounds are mirrored to the side where Φ is small, and the bounds that result."""
+    turn = low + high > 0
+    return turn, np.where(turn, -high, low), np.where(turn, -low, high)
+
+
+def truncated_quantile(level: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """The quantile of a standard normal between two bounds, exact in the tails (truncnorm has no equal bounds)."""
+    turn, a, b = _turned(low, high)
+    u = np.where(turn, 1 - level, level)
+    with np.errstate(divide="ignore"):
+        log_p = np.logaddexp(np.log1p(-u) + log_ndtr(a), np.log(u) + log_ndtr(b))
+    x = np.clip(ndtri_exp(log_p), a, b)
+    return np.where(turn, -x, x)
+
+
+def log_mass(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """log(Φ(high) − Φ(low)) of many cells."""
+    _, a, b = _turned(low, high)
+    top = log_ndtr(b)
+    return top + np.log(-np.expm1(np.minimum(log_ndtr(a) - top, -1e-300)))
+
+
+def _truncated_moments(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and variance of a standard normal between two bounds; of a value itself where they are equal."""
+    exact = low >= high
+    turn, a, b = _turned(low, high)
+    a, b = np.where(exact, -1.0, a), np.where(exact, 1.0, b)
+    mass = log_mass(a, b)
+    at_a, at_b = (np.exp(np.minimum(-x * x / 2 - HALF_LOG_2PI - mass, 700.0)) for x in (a, b))
+    mean = np.clip(at_a - at_b, a, b)
+    var = np.clip(1 + a * at_a - b * at_b - mean**2, 0.0, 1.0)
+    return np.where(exact, low, np.where(turn, -mean, mean)), np.where(exact, 0.0, var)
+
+
+def normal_with_limits(low: np.ndarray, high: np.ndarray) -> tuple[float, float]:
+    """Mean and sd of a column of values and limits under a normal, by EM."""
+    known = np.where(np.abs(low) < OPEN, low, np.where(np.abs(high) < OPEN, high, 0.0))
+    mean, sd = float(known.mean()), max(float(known.std()), 1e-2)
+    for _ in range(EM_STEPS):
+        centre, var = _truncated_moments((low - mean) / sd, (high - mean) / sd)
+        cells = mean + sd * centre
+        mean, sd = float(cells.mean()), max(float(np.sqrt(cells.var() + (sd**2 * var).mean())), 1e-2)
+    return mean, sd
+
+
+# --- censored Gaussian ---
+
+
+def _given(y: CellValues, mean: Scalar, var: Scalar) -> Scalar:
     """log N(value; mean, var) in raw units, or log of the normal mass between the bounds."""
     cell, sd = bounds_of(y), jnp.sqrt(var)
     mass = log_between((cell.low - mean) / sd, (cell.high - mean) / sd)
     return jnp.where(cell.exact, log_normal(cell.value, mean, var) - y[2], mass)
 
 
-def _log_prob(theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Scalar:
+def _log_prob(theta: Theta, y: CellValues, f: CellFunctions) -> Scalar:
     return _given(y, f[0], noise_var(theta))
 
 
-def _log_mass(sd: Scalar, bounds: tuple[Scalar, Scalar], f: Float[Array, " H"]) -> Scalar:
+def _log_mass_given(sd: Scalar, bounds: tuple[Scalar, Scalar], f: CellFunctions) -> Scalar:
     low, high = bounds
     return log_between((low - f[0]) / sd, (high - f[0]) / sd)
 
 
-def _expected(
-    theta: Theta, y: Float[Array, " W"], mean: Float[Array, " H"], var: Float[Array, " H"], rule: Rule
-) -> Scalar:
+def _expected(theta: Theta, y: CellValues, mean: CellFunctions, var: CellFunctions, rule: Rule) -> Scalar:
     """Closed form for a value, the rule for a limit."""
     cell, noise = bounds_of(y), noise_var(theta)
     sd = jnp.sqrt(noise)
     value = log_normal(cell.value, mean[0], noise) - 0.5 * var[0] / noise - y[2]
-    mass = expect_with_slopes(_log_mass, rule, sd, (cell.low, cell.high), mean, var)
+    mass = expect_with_slopes(_log_mass_given, rule, sd, (cell.low, cell.high), mean, var)
     return jnp.where(cell.exact, value, mass)
 
 
-def _predictive(
-    theta: Theta, y: Float[Array, " W"], mean: Float[Array, " H"], var: Float[Array, " H"], rule: Rule
-) -> Scalar:
+def _predictive(theta: Theta, y: CellValues, mean: CellFunctions, var: CellFunctions, rule: Rule) -> Scalar:
     """E[Φ((c − f) / sd)] = Φ((c − a) / √(sd² + v))."""
     return _given(y, mean[0], noise_var(theta) + var[0])
 
 
-def _mean_between(y: Float[Array, " W"], mean: Scalar, var: Scalar) -> Float[Array, " R"]:
+def _mean_between(y: CellValues, mean: Scalar, var: Scalar) -> CellMean:
     """mean + sd (φ(l) − φ(h)) / (Φ(h) − Φ(l))."""
     cell, sd = bounds_of(y), jnp.sqrt(var)
     low, high = (cell.low - mean) / sd, (cell.high - mean) / sd
@@ -68,38 +171,23 @@ def _mean_between(y: Float[Array, " W"], mean: Scalar, var: Scalar) -> Float[Arr
     return jnp.where(cell.exact, cell.value, inside)[None]
 
 
-def _mean(theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Float[Array, " R"]:
+def _mean(theta: Theta, y: CellValues, f: CellFunctions) -> CellMean:
     return _mean_between(y, f[0], noise_var(theta))
 
 
-def _predictive_mean(
-    theta: Theta, y: Float[Array, " W"], mean: Float[Array, " H"], var: Float[Array, " H"], rule: Rule
-) -> Float[Array, " R"]:
+def _predictive_mean(theta: Theta, y: CellValues, mean: CellFunctions, var: CellFunctions, rule: Rule) -> CellMean:
     return _mean_between(y, mean[0], noise_var(theta) + var[0])
 
 
-def _sd(theta: Theta, y: Cells, f: Cells) -> np.ndarray:
-    sd = noise_sd(theta)
-    return sd * np.sqrt(truncated_moments((y[..., 0] - f[..., 0]) / sd, (y[..., 1] - f[..., 0]) / sd)[1])
-
-
-def _quantile(theta: Theta, y: Cells, f: Cells, level: Cells) -> np.ndarray:
+def _sample(rng: np.random.Generator, theta: Theta, y: np.ndarray, f: np.ndarray) -> np.ndarray:
     sd, mean = noise_sd(theta), f[..., 0]
-    z = truncated_quantile(np.asarray(level), (y[..., 0] - mean) / sd, (y[..., 1] - mean) / sd)
+    z = truncated_quantile(rng.random(f.shape[:-1]), (y[..., 0] - mean) / sd, (y[..., 1] - mean) / sd)
     return np.clip(mean + sd * z, y[..., 0], y[..., 1])
-
-
-def _sample(rng: np.random.Generator, theta: Theta, y: Cells, f: Cells) -> np.ndarray:
-    return _quantile(theta, y, f, rng.random(f.shape[:-1]))
 
 
 def _start(y: np.ndarray, column: Column) -> Start:
     mean, sd = normal_with_limits(y[:, 0], y[:, 1])
     return Start(np.array([mean]), {"log_sd": float(np.log(sd))})
-
-
-def _features(y: Float[Array, " W"], width: int) -> Float[Array, " E"]:
-    return features_of_bounds(y)
 
 
 censored_gaussian = Likelihood(
@@ -109,39 +197,31 @@ censored_gaussian = Likelihood(
     point=first,
     sample=_sample,
     start=_start,
-    features=_features,
-    n_functions=one_function,
-    sd=_sd,
-    quantile=_quantile,
+    features=bounds_features,
     expected_log_prob=_expected,
     predictive_log_prob=_predictive,
     predictive_mean=_predictive_mean,
     rule=even,
     n_quadrature=64,
-    continuous=True,
 )
 
 
-# --- the same for log y ---
+# --- censored lognormal: the same for log y ---
 
 
-def _log_log_prob(theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Scalar:
+def _log_log_prob(theta: Theta, y: CellValues, f: CellFunctions) -> Scalar:
     return _log_prob(theta, log_bounds(y), f)
 
 
-def _log_expected(
-    theta: Theta, y: Float[Array, " W"], mean: Float[Array, " H"], var: Float[Array, " H"], rule: Rule
-) -> Scalar:
+def _log_expected(theta: Theta, y: CellValues, mean: CellFunctions, var: CellFunctions, rule: Rule) -> Scalar:
     return _expected(theta, log_bounds(y), mean, var, rule)
 
 
-def _log_predictive(
-    theta: Theta, y: Float[Array, " W"], mean: Float[Array, " H"], var: Float[Array, " H"], rule: Rule
-) -> Scalar:
+def _log_predictive(theta: Theta, y: CellValues, mean: CellFunctions, var: CellFunctions, rule: Rule) -> Scalar:
     return _predictive(theta, log_bounds(y), mean, var, rule)
 
 
-def _exp_mean_between(y: Float[Array, " W"], mean: Scalar, var: Scalar) -> Float[Array, " R"]:
+def _exp_mean_between(y: CellValues, mean: Scalar, var: Scalar) -> CellMean:
     """e^{mean + var/2} times the mass between the bounds of a normal that lies var higher, over that mass."""
     cell, sd = bounds_of(log_bounds(y)), jnp.sqrt(var)
     low, high = (cell.low - mean) / sd, (cell.high - mean) / sd
@@ -149,47 +229,28 @@ def _exp_mean_between(y: Float[Array, " W"], mean: Scalar, var: Scalar) -> Float
     return jnp.where(cell.exact, y[0], jnp.clip(inside, y[0], y[1]))[None]
 
 
-def _log_mean(theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Float[Array, " R"]:
+def _log_mean(theta: Theta, y: CellValues, f: CellFunctions) -> CellMean:
     return _exp_mean_between(y, f[0], noise_var(theta))
 
 
-def _log_predictive_mean(
-    theta: Theta, y: Float[Array, " W"], mean: Float[Array, " H"], var: Float[Array, " H"], rule: Rule
-) -> Float[Array, " R"]:
+def _log_predictive_mean(theta: Theta, y: CellValues, mean: CellFunctions, var: CellFunctions, rule: Rule) -> CellMean:
     return _exp_mean_between(y, mean[0], noise_var(theta) + var[0])
 
 
-def _logs(y: Cells) -> Cells:
+def _logs(y: np.ndarray) -> np.ndarray:
+    """`log_bounds` of many cells, in NumPy; their log units stay."""
     low = np.where(y[..., 0] < SMALLEST, -OPEN, np.log(y[..., 0]))
     high = np.where(y[..., 1] > LARGEST, OPEN, np.log(y[..., 1]))
     return np.stack([low, high, y[..., 2]], -1)
 
 
-def _log_quantile(theta: Theta, y: Cells, f: Cells, level: Cells) -> np.ndarray:
-    return np.clip(bounded_exp(_quantile(theta, _logs(y), f, level)), y[..., 0], y[..., 1])
+def _log_sample(rng: np.random.Generator, theta: Theta, y: np.ndarray, f: np.ndarray) -> np.ndarray:
+    return np.clip(bounded_exp(_sample(rng, theta, _logs(y), f)), y[..., 0], y[..., 1])
 
 
-def _log_sd(theta: Theta, y: Cells, f: Cells) -> np.ndarray:
-    """E[y^k | bounds] = e^{k f + k² sd² / 2} mass(bounds − k sd) / mass(bounds)."""
-    logs, sd, mean = _logs(y), noise_sd(theta), f[..., 0]
-    exact = y[..., 0] == y[..., 1]
-    low, high = (np.where(exact, end, (logs[..., i] - mean) / sd) for i, end in ((0, -1.0), (1, 1.0)))
-    one, two = (
-        k * mean + k**2 * sd**2 / 2 + log_mass(low - k * sd, high - k * sd) - log_mass(low, high) for k in (1, 2)
-    )
-    return np.where(exact, 0.0, bounded_exp(one) * np.sqrt(np.maximum(np.expm1(two - 2 * one), 0.0)))
-
-
-def _log_sample(rng: np.random.Generator, theta: Theta, y: Cells, f: Cells) -> np.ndarray:
-    return _log_quantile(theta, y, f, rng.random(f.shape[:-1]))
-
-
-def _log_start(y: np.ndarray, column: Column) -> Start:
+def log_start(y: np.ndarray, column: Column) -> Start:
+    """Of the lognormal; other positive families begin with the same moments of log y."""
     return _start(_logs(y), column)
-
-
-def _log_features(y: Float[Array, " W"], width: int) -> Float[Array, " E"]:
-    return features_of_bounds(log_bounds(y))
 
 
 censored_lognormal = Likelihood(
@@ -198,15 +259,11 @@ censored_lognormal = Likelihood(
     mean=_log_mean,
     point=first,
     sample=_log_sample,
-    start=_log_start,
-    features=_log_features,
-    n_functions=one_function,
-    sd=_log_sd,
-    quantile=_log_quantile,
+    start=log_start,
+    features=log_bounds_features,
     expected_log_prob=_log_expected,
     predictive_log_prob=_log_predictive,
     predictive_mean=_log_predictive_mean,
     rule=even,
     n_quadrature=64,
-    continuous=True,
 )

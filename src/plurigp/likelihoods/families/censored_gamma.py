@@ -4,38 +4,40 @@ With u = log y − f the density of log y is exp(k (u − e^u) + const): one mod
 Between the bounds it is integrated from the highest point to either side, which is exact in float32 however far out.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
 from scipy.special import gammainc, gammaincc, gammainccinv, gammaincinv
 
-from plurigp.core.arrays import Array, Scalar
+from plurigp.core.arrays import Scalar
 from plurigp.data import Column
-from plurigp.likelihoods.base import Cells, Likelihood, Start, Theta, bounded_exp, first, one_function, safe_exp
-from plurigp.likelihoods.families.bounded import OPEN, bounds_of, features_of_bounds, log_bounds, mean_within
-from plurigp.likelihoods.families.censored import censored_lognormal
-from plurigp.likelihoods.rules import Rule, even, expect_with_slopes
-from plurigp.likelihoods.special import digamma, log_gamma
+from plurigp.likelihoods.base import CellMean, CellValues, Likelihood, Start, Theta, first
+from plurigp.likelihoods.families.censored import (
+    OPEN,
+    bounds_of,
+    log_bounds,
+    log_bounds_features,
+    log_start,
+    mean_within,
+)
+from plurigp.likelihoods.families.gamma import log_density_of_log
+from plurigp.likelihoods.rules import CellFunctions, Rule, even, expect_with_slopes
+from plurigp.likelihoods.special import bounded_exp, digamma, log_gamma, safe_exp
 
 NATS = 36.0  # what lies so many nats below the top is left out
 NEAR = 8.0  # to the left of the top the density falls fast at first, then like e^{k u}: two panels
 PANELS = {4: np.polynomial.legendre.leggauss(16), 8: np.polynomial.legendre.leggauss(32)}  # by bytes of a number
 
 
-def _reach(k: Scalar, top: Scalar) -> tuple[Scalar, Scalar]:
-    """How far left and right of the highest point k (u − e^u) has surely fallen by NATS."""
+def _panels(k: Scalar, top: Scalar, to_low: Scalar, to_high: Scalar) -> tuple[tuple[Scalar, Scalar], ...]:
+    """Starts and ends, seen from the highest point between the bounds: far left, near left and right of it. They end
+    where k (u − e^u) has surely fallen by NATS."""
     q, e_top = NATS / k, safe_exp(top)
     left = jnp.minimum(q + jnp.sqrt(2 * q), q / jnp.maximum(1 - e_top, 1e-6))
     right = jnp.minimum(jnp.sqrt(2 * q / e_top), jnp.log1p(2 * q / e_top) + 1)
-    return left, jnp.minimum(right, q / jnp.maximum(e_top - 1, 1e-6))
-
-
-def _panels(k: Scalar, top: Scalar, to_low: Scalar, to_high: Scalar) -> tuple[tuple[Scalar, Scalar], ...]:
-    """Starts and ends, seen from the highest point between the bounds: far left, near left and right of it."""
-    left, right = _reach(k, top)
+    right = jnp.minimum(right, q / jnp.maximum(e_top - 1, 1e-6))
     first, last = jnp.maximum(to_low, -left), jnp.minimum(to_high, right)
     near = jnp.maximum(first, -NEAR)
     return (first, near), (near, jnp.zeros_like(top)), (jnp.zeros_like(top), last)
@@ -46,16 +48,9 @@ def _hazard(log_k: Scalar, low: Scalar, f: Scalar) -> Scalar:
     return jnp.where(low > -OPEN, safe_exp(log_k + jnp.maximum(low, -1e3) - f), 0.0)
 
 
-class _Excess(NamedTuple):
-    """log P(low < log y < high) + k e^{low − f}, in which nothing large is left to cancel, and its slopes."""
-
-    value: Scalar
-    by_log_k: Scalar
-    by_f: Scalar
-
-
-def _integrate(log_k: Scalar, low: Scalar, high: Scalar, f: Scalar) -> _Excess:
-    """One sweep over the panels: the mass, and the means of u and of e^u − e^{low − f} under it."""
+def _integrate(log_k: Scalar, low: Scalar, high: Scalar, f: Scalar) -> tuple[Scalar, Scalar, Scalar]:
+    """log P(low < log y < high) + k e^{low − f}, in which nothing large is left to cancel, and its slopes by log k and
+    f. One sweep over the panels gives the mass and the means of u and of e^u − e^{low − f} under it."""
     k, is_open = jnp.exp(log_k), low <= -OPEN
     low, high = low - f, high - f
     top = jnp.clip(0.0, low, high)
@@ -80,46 +75,40 @@ def _integrate(log_k: Scalar, low: Scalar, high: Scalar, f: Scalar) -> _Excess:
     u, growth = top + sum_u / mass, base + sum_growth / mass
     value = jnp.log(mass) + k * (top - base + log_k) - log_gamma(k)
     both = is_open & (high >= OPEN / 2)  # nothing is known
-    slopes = k * (u - growth + log_k + 1 - digamma(k)), k * (growth - 1)
-    return _Excess(*(jnp.where(both, 0.0, part) for part in (value, *slopes)))
+    by_log_k, by_f = k * (u - growth + log_k + 1 - digamma(k)), k * (growth - 1)
+    return jnp.where(both, 0.0, value), jnp.where(both, 0.0, by_log_k), jnp.where(both, 0.0, by_f)
 
 
 @jax.custom_jvp
 def _log_excess(log_k: Scalar, low: Scalar, high: Scalar, f: Scalar) -> Scalar:
-    return _integrate(log_k, low, high, f).value
+    return _integrate(log_k, low, high, f)[0]
 
 
 @_log_excess.defjvp
 def _log_excess_jvp(primals: Any, tangents: Any) -> tuple[Scalar, Scalar]:
     """The bounds are data: they have no slopes."""
-    found = _integrate(*primals)
-    return found.value, found.by_log_k * tangents[0] + found.by_f * tangents[3]
+    value, by_log_k, by_f = _integrate(*primals)
+    return value, by_log_k * tangents[0] + by_f * tangents[3]
 
 
 def _log_mass(log_k: Scalar, low: Scalar, high: Scalar, f: Scalar) -> Scalar:
     return _log_excess(log_k, low, high, f) - _hazard(log_k, low, f)
 
 
-def _density(theta: Theta, log_value: Scalar, f: Scalar, inverse_mean: Scalar) -> Scalar:
-    """Of log y, for a value whose e^{−f} has this (expected) value."""
-    k = jnp.exp(theta["log_shape"])
-    return k * (theta["log_shape"] - f + log_value - jnp.exp(log_value) * inverse_mean) - log_gamma(k)
-
-
-def _log_prob(theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Scalar:
+def _log_prob(theta: Theta, y: CellValues, f: CellFunctions) -> Scalar:
     logs = log_bounds(y)
     cell = bounds_of(logs)
-    value = _density(theta, cell.value, f[0], safe_exp(-f[0])) - logs[2]
+    value = log_density_of_log(theta, jnp.exp(cell.value), cell.value, f[0], safe_exp(-f[0])) - logs[2]
     return jnp.where(cell.exact, value, _log_mass(theta["log_shape"], cell.low, cell.high, f[0]))
 
 
-def _expected(
-    theta: Theta, y: Float[Array, " W"], mean: Float[Array, " H"], var: Float[Array, " H"], rule: Rule
-) -> Scalar:
+def _expected(theta: Theta, y: CellValues, mean: CellFunctions, var: CellFunctions, rule: Rule) -> Scalar:
     """Closed form for a value and for what a lower bound costs, the rule for the rest."""
     logs = log_bounds(y)
     cell = bounds_of(logs)
-    value = _density(theta, cell.value, mean[0], safe_exp(-mean[0] + var[0] / 2)) - logs[2]
+    value = (
+        log_density_of_log(theta, jnp.exp(cell.value), cell.value, mean[0], safe_exp(-mean[0] + var[0] / 2)) - logs[2]
+    )
     log_k = theta["log_shape"]
     excess = expect_with_slopes(
         lambda log_k, bounds, f: _log_excess(log_k, *bounds, f[0]), rule, log_k, (cell.low, cell.high), mean, var
@@ -127,7 +116,7 @@ def _expected(
     return jnp.where(cell.exact, value, excess - _hazard(log_k, cell.low, mean[0] - var[0] / 2))
 
 
-def _log_mean(theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Scalar:
+def _log_mean(theta: Theta, y: CellValues, f: CellFunctions) -> Scalar:
     """log E[y | bounds]: y p(y) is a gamma density with a shape higher by one."""
     cell, log_k = bounds_of(log_bounds(y)), theta["log_shape"]
     higher = jnp.logaddexp(log_k, 0.0)
@@ -135,49 +124,30 @@ def _log_mean(theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Sca
     return jnp.where(cell.exact, jnp.log(y[0]), f[0] + raised - _log_mass(log_k, cell.low, cell.high, f[0]))
 
 
-def _mean(theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Float[Array, " R"]:
+def _mean(theta: Theta, y: CellValues, f: CellFunctions) -> CellMean:
     return jnp.clip(safe_exp(_log_mean(theta, y, f)), y[0], y[1])[None]
 
 
-def _predictive_mean(
-    theta: Theta, y: Float[Array, " W"], mean: Float[Array, " H"], var: Float[Array, " H"], rule: Rule
-) -> Float[Array, " R"]:
+def _predictive_mean(theta: Theta, y: CellValues, mean: CellFunctions, var: CellFunctions, rule: Rule) -> CellMean:
     return mean_within(_log_prob, _log_mean, theta, y, mean, var, rule)
 
 
-def _quantile(theta: Theta, y: Cells, f: Cells, level: Cells) -> np.ndarray:
+def _sample(rng: np.random.Generator, theta: Theta, y: np.ndarray, f: np.ndarray) -> np.ndarray:
     """By the lower tail's inverse below the median of the cell's range, by the upper tail's above."""
-    k = np.exp(np.asarray(theta["log_shape"]))
+    k, level = np.exp(np.asarray(theta["log_shape"])), rng.random(f.shape[:-1])
     scale = bounded_exp(f[..., 0]) / k
     low, high = y[..., 0] / scale, y[..., 1] / scale
     below = (1 - level) * gammainc(k, low) + level * gammainc(k, high)
     above = (1 - level) * gammaincc(k, low) + level * gammaincc(k, high)
     x = np.where(below < 0.5, gammaincinv(k, below), gammainccinv(k, above))
-    return np.clip(scale * x, y[..., 0], y[..., 1])
-
-
-def _sd(theta: Theta, y: Cells, f: Cells) -> np.ndarray:
-    k = np.exp(np.asarray(theta["log_shape"]))
-    scale = bounded_exp(f[..., 0]) / k
-    low, high = y[..., 0] / scale, y[..., 1] / scale
-    mass, one, two = (np.maximum(gammainc(k + n, high) - gammainc(k + n, low), 1e-300) for n in (0, 1, 2))
-    var = np.maximum(k * (k + 1) * two / mass - (k * one / mass) ** 2, 0.0)
-    return np.where(low == high, 0.0, scale * np.sqrt(var))
-
-
-def _sample(rng: np.random.Generator, theta: Theta, y: Cells, f: Cells) -> np.ndarray:
-    return np.maximum(_quantile(theta, y, f, rng.random(f.shape[:-1])), np.finfo(float).tiny)
+    return np.maximum(np.clip(scale * x, y[..., 0], y[..., 1]), np.finfo(float).tiny)
 
 
 def _start(y: np.ndarray, column: Column) -> Start:
     """From the lognormal with the same limits: the gamma of the same mean and spread of logs."""
-    start = censored_lognormal.start(y, column)
+    start = log_start(y, column)
     var = np.exp(2 * start.theta["log_sd"])
     return Start(start.bias + var / 2, {"log_shape": float(np.log(np.clip(1 / var, 0.2, 1e3)))})
-
-
-def _features(y: Float[Array, " W"], width: int) -> Float[Array, " E"]:
-    return features_of_bounds(log_bounds(y))
 
 
 censored_gamma = Likelihood(
@@ -187,13 +157,9 @@ censored_gamma = Likelihood(
     point=first,
     sample=_sample,
     start=_start,
-    features=_features,
-    n_functions=one_function,
-    sd=_sd,
-    quantile=_quantile,
+    features=log_bounds_features,
     expected_log_prob=_expected,
     predictive_mean=_predictive_mean,
     rule=even,
     n_quadrature=64,
-    continuous=True,
 )

@@ -3,21 +3,32 @@
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
-from scipy.special import ndtri
 
 from plurigp.core.arrays import Array, Scalar
 from plurigp.data import Column
-from plurigp.likelihoods.base import Cells, Likelihood, Start, Theta, bounded_exp, first, one_function, two_functions
-from plurigp.likelihoods.rules import Rule, even, expect_with_slopes, log_expect
-from plurigp.likelihoods.special import log_gamma_step, softplus
+from plurigp.likelihoods.base import CellMean, CellValues, Likelihood, Start, Theta, first, two_functions
+from plurigp.likelihoods.rules import CellFunctions, Rule, even, expect_with_slopes, log_expect
+from plurigp.likelihoods.special import bounded_exp, log_gamma_step, softplus
 
 LOG_2PI = float(np.log(2 * np.pi))
 FLOOR = 0.01  # smallest noise sd, in units of the column's own sd: a density must stay bounded
+
+# --- the noise, which other families share ---
 
 
 def noise_var(theta: Theta) -> Scalar:
     """The noise variance, never below FLOOR²."""
     return FLOOR**2 + jnp.exp(2 * theta["log_sd"])
+
+
+def noise_sd(theta: Theta) -> np.ndarray:
+    """The noise as a deviation, in NumPy; `noise_scale` is there where the noise itself is drawn (`draw_noise`)."""
+    return np.sqrt(FLOOR**2 + np.exp(2 * np.asarray(theta["log_sd"]))) * theta.get("noise_scale", 1.0)
+
+
+def noise_start(y: Float[np.ndarray, " n"]) -> dict[str, float]:
+    """All of the column is noise; `n_cells`, which is not learned, is what tells it."""
+    return {"log_sd": 0.5 * np.log(max(float(np.var(y)), 1e-4)), "n_cells": float(len(y))}
 
 
 def log_normal(y: Scalar, mean: Scalar, var: Scalar) -> Scalar:
@@ -42,32 +53,6 @@ def log_predictive(theta: Theta, y: Scalar, mean: Scalar, var: Scalar) -> Scalar
     return log_student(y, mean, total, theta["n_cells"]) if "n_cells" in theta else log_normal(y, mean, total)
 
 
-def noise_start(y: Float[np.ndarray, " n"]) -> dict[str, float]:
-    """All of the column is noise; `n_cells`, which is not learned, is what tells it."""
-    return {"log_sd": 0.5 * np.log(max(float(np.var(y)), 1e-4)), "n_cells": float(len(y))}
-
-
-def _log_prob(theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Scalar:
-    return log_normal(y[0], f[0], noise_var(theta))
-
-
-def _expected(
-    theta: Theta, y: Float[Array, " W"], mean: Float[Array, " H"], var: Float[Array, " H"], rule: Rule
-) -> Scalar:
-    return log_normal(y[0], mean[0], noise_var(theta)) - 0.5 * var[0] / noise_var(theta)
-
-
-def _predictive(
-    theta: Theta, y: Float[Array, " W"], mean: Float[Array, " H"], var: Float[Array, " H"], rule: Rule
-) -> Scalar:
-    return log_predictive(theta, y[0], mean[0], var[0])
-
-
-def noise_sd(theta: Theta) -> np.ndarray:
-    """The noise as a deviation, in NumPy; `noise_scale` is there where the noise itself is drawn (`draw_noise`)."""
-    return np.sqrt(FLOOR**2 + np.exp(2 * np.asarray(theta["log_sd"]))) * theta.get("noise_scale", 1.0)
-
-
 def draw_noise(rng: np.random.Generator, theta: Theta, shape: tuple[int, ...]) -> np.ndarray:
     """What the noise sd of each column is to be multiplied by, drawn from its posterior [*shape C]: √(n / χ²_n).
 
@@ -77,28 +62,31 @@ def draw_noise(rng: np.random.Generator, theta: Theta, shape: tuple[int, ...]) -
     return np.sqrt(n / rng.chisquare(n, (*shape, len(n))))
 
 
-def _sample(rng: np.random.Generator, theta: Theta, y: Cells, f: Cells) -> np.ndarray:
+# --- one function: the mean ---
+
+
+def _log_prob(theta: Theta, y: CellValues, f: CellFunctions) -> Scalar:
+    return log_normal(y[0], f[0], noise_var(theta))
+
+
+def _expected(theta: Theta, y: CellValues, mean: CellFunctions, var: CellFunctions, rule: Rule) -> Scalar:
+    return log_normal(y[0], mean[0], noise_var(theta)) - 0.5 * var[0] / noise_var(theta)
+
+
+def _predictive(theta: Theta, y: CellValues, mean: CellFunctions, var: CellFunctions, rule: Rule) -> Scalar:
+    return log_predictive(theta, y[0], mean[0], var[0])
+
+
+def _mean(theta: Theta, y: CellValues, f: CellFunctions) -> CellMean:
+    return f[:1]
+
+
+def _sample(rng: np.random.Generator, theta: Theta, y: np.ndarray, f: np.ndarray) -> np.ndarray:
     return rng.normal(f[..., 0], noise_sd(theta))
-
-
-def _sd(theta: Theta, y: Cells, f: Cells) -> np.ndarray:
-    return np.broadcast_to(noise_sd(theta), f.shape[:-1])
-
-
-def _quantile(theta: Theta, y: Cells, f: Cells, level: Cells) -> np.ndarray:
-    return f[..., 0] + noise_sd(theta) * ndtri(level)
 
 
 def _start(y: np.ndarray, column: Column) -> Start:
     return Start(np.zeros(1), noise_start(y[:, 0]))
-
-
-def _mean(theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Float[Array, " R"]:
-    return f[:1]
-
-
-def _features(y: Float[Array, " W"], width: int) -> Float[Array, " E"]:
-    return y[:1]
 
 
 gaussian = Likelihood(
@@ -108,19 +96,13 @@ gaussian = Likelihood(
     point=first,
     sample=_sample,
     start=_start,
-    features=_features,
-    n_functions=one_function,
-    sd=_sd,
-    quantile=_quantile,
     expected_log_prob=_expected,
     predictive_log_prob=_predictive,
-    continuous=True,
     constant_curvature=True,
 )
 
 
 # --- two functions: the mean, and the log sd above the floor ---
-
 
 LOG_FLOOR = float(np.log(FLOOR))
 
@@ -135,25 +117,17 @@ def _given_log_var(square: Scalar, log_var: Scalar) -> Scalar:
     return -0.5 * (LOG_2PI + log_var + square * jnp.exp(-log_var))
 
 
-def _hetero_log_prob(theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Scalar:
+def _hetero_log_prob(theta: Theta, y: CellValues, f: CellFunctions) -> Scalar:
     return _given_log_var((y[0] - f[0]) ** 2, _log_var(f[1]))
 
 
-def _given_log_sd(square: Scalar, data: None, f: Float[Array, " one"]) -> Scalar:
-    return _given_log_var(square, _log_var(f[0]))
-
-
-def _hetero_expected(
-    theta: Theta, y: Float[Array, " W"], mean: Float[Array, " H"], var: Float[Array, " H"], rule: Rule
-) -> Scalar:
+def _hetero_expected(theta: Theta, y: CellValues, mean: CellFunctions, var: CellFunctions, rule: Rule) -> Scalar:
     """f₁ goes in closed form, E[(y − f₁)²] = (y − a₁)² + v₁; only the log sd is left to the rule."""
     square = (y[0] - mean[0]) ** 2 + var[0]
-    return expect_with_slopes(_given_log_sd, rule, square, None, mean[1:], var[1:])
+    return expect_with_slopes(lambda s, _, f: _given_log_var(s, _log_var(f[0])), rule, square, None, mean[1:], var[1:])
 
 
-def _hetero_predictive(
-    theta: Theta, y: Float[Array, " W"], mean: Float[Array, " H"], var: Float[Array, " H"], rule: Rule
-) -> Scalar:
+def _hetero_predictive(theta: Theta, y: CellValues, mean: CellFunctions, var: CellFunctions, rule: Rule) -> Scalar:
     """The same: N(y; a₁, v₁ + FLOOR² + e^{2 f₂}), and the rule for f₂."""
 
     def given_log_sd(f: Float[Array, " one"]) -> Scalar:
@@ -162,16 +136,8 @@ def _hetero_predictive(
     return log_expect(given_log_sd, mean[1:], var[1:], rule)
 
 
-def _hetero_sd(theta: Theta, y: Cells, f: Cells) -> np.ndarray:
-    return np.hypot(FLOOR, bounded_exp(f[..., 1]))
-
-
-def _hetero_sample(rng: np.random.Generator, theta: Theta, y: Cells, f: Cells) -> np.ndarray:
-    return rng.normal(f[..., 0], _hetero_sd(theta, y, f))
-
-
-def _hetero_quantile(theta: Theta, y: Cells, f: Cells, level: Cells) -> np.ndarray:
-    return f[..., 0] + _hetero_sd(theta, y, f) * ndtri(level)
+def _hetero_sample(rng: np.random.Generator, theta: Theta, y: np.ndarray, f: np.ndarray) -> np.ndarray:
+    return rng.normal(f[..., 0], np.hypot(FLOOR, bounded_exp(f[..., 1])))
 
 
 def _hetero_start(y: np.ndarray, column: Column) -> Start:
@@ -185,13 +151,9 @@ gaussian_hetero = Likelihood(
     point=first,
     sample=_hetero_sample,
     start=_hetero_start,
-    features=_features,
     n_functions=two_functions,
-    sd=_hetero_sd,
-    quantile=_hetero_quantile,
     expected_log_prob=_hetero_expected,
     predictive_log_prob=_hetero_predictive,
     rule=even,
     n_quadrature=32,
-    continuous=True,
 )

@@ -3,13 +3,12 @@
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
-from scipy.special import ndtr as np_ndtr
 from scipy.special import ndtri as np_ndtri
 
 from plurigp.core.arrays import Array, Scalar
 from plurigp.data import Column
-from plurigp.likelihoods.base import Cells, Likelihood, Start, Theta, one_function
-from plurigp.likelihoods.rules import Rule, even
+from plurigp.likelihoods.base import CellMean, CellValues, Likelihood, Start, Theta, one_per_level
+from plurigp.likelihoods.rules import CellFunctions, Rule, even
 from plurigp.likelihoods.special import log_between, ndtr
 
 END = 1e3  # the outermost cut points, as good as infinite
@@ -26,46 +25,32 @@ def _between(theta: Theta, y: Scalar, f: Scalar, spread: Scalar | float) -> Scal
     return log_between((cuts[k] - f) / spread, (cuts[k + 1] - f) / spread)
 
 
-def _log_prob(theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Scalar:
+def _log_prob(theta: Theta, y: CellValues, f: CellFunctions) -> Scalar:
     return _between(theta, y[0], f[0], 1.0)
 
 
-def _predictive(
-    theta: Theta, y: Float[Array, " W"], mean: Float[Array, " H"], var: Float[Array, " H"], rule: Rule
-) -> Scalar:
+def _predictive(theta: Theta, y: CellValues, mean: CellFunctions, var: CellFunctions, rule: Rule) -> Scalar:
     """E[Φ(c − f)] = Φ((c − a) / √(1 + v))."""
     return _between(theta, y[0], mean[0], jnp.sqrt(1 + var[0]))
 
 
-def _mean(theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Float[Array, " R"]:
+def _mean(theta: Theta, y: CellValues, f: CellFunctions) -> CellMean:
     return jnp.diff(ndtr(_cuts(theta) - f[0]))
 
 
-def _predictive_mean(
-    theta: Theta, y: Float[Array, " W"], mean: Float[Array, " H"], var: Float[Array, " H"], rule: Rule
-) -> Float[Array, " R"]:
+def _predictive_mean(theta: Theta, y: CellValues, mean: CellFunctions, var: CellFunctions, rule: Rule) -> CellMean:
     return jnp.diff(ndtr((_cuts(theta) - mean[0]) / jnp.sqrt(1 + var[0])))
 
 
-def _point(expected: Float[Array, " R"]) -> Scalar:
+def _point(expected: CellMean) -> Scalar:
     """The median level: the smallest expected distance in ranks."""
     return (jnp.cumsum(expected)[:-1] < 0.5).sum().astype(expected.dtype)
 
 
-def _inner_cuts(theta: Theta) -> np.ndarray:
-    """c_1 … c_{K−1} of many cells, in NumPy."""
+def _sample(rng: np.random.Generator, theta: Theta, y: np.ndarray, f: np.ndarray) -> np.ndarray:
     steps = np.concatenate([np.asarray(theta["first_cut"])[..., None], np.exp(np.asarray(theta["log_gaps"]))], -1)
-    return np.cumsum(steps, -1)
-
-
-def _sample(rng: np.random.Generator, theta: Theta, y: Cells, f: Cells) -> np.ndarray:
     noisy = f[..., 0] + rng.normal(size=f.shape[:-1])
-    return (noisy[..., None] > _inner_cuts(theta)).sum(-1).astype(float)
-
-
-def _quantile(theta: Theta, y: Cells, f: Cells, level: Cells) -> np.ndarray:
-    reached = np_ndtr(_inner_cuts(theta) - f[..., :1])
-    return (reached < np.asarray(level)[..., None]).sum(-1).astype(float)
+    return (noisy[..., None] > np.cumsum(steps, -1)).sum(-1).astype(float)
 
 
 def _start(y: np.ndarray, column: Column) -> Start:
@@ -75,14 +60,6 @@ def _start(y: np.ndarray, column: Column) -> Start:
     return Start(np.zeros(1), {"first_cut": float(cuts[0]), "log_gaps": np.log(np.maximum(np.diff(cuts), 1e-2))})
 
 
-def _features(y: Float[Array, " W"], width: int) -> Float[Array, " E"]:
-    return y[:1]
-
-
-def _n_levels(column: Column) -> int:
-    return len(column.levels)
-
-
 ordinal = Likelihood(
     kind="ordinal",
     log_prob=_log_prob,
@@ -90,12 +67,9 @@ ordinal = Likelihood(
     point=_point,
     sample=_sample,
     start=_start,
-    features=_features,
-    n_functions=one_function,
-    quantile=_quantile,
-    block_width=_n_levels,
     predictive_log_prob=_predictive,
     predictive_mean=_predictive_mean,
     rule=even,
     n_quadrature=32,
+    block_width=one_per_level,
 )

@@ -3,17 +3,20 @@
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import gammainc, gammaincc
-from jaxtyping import Float
-from scipy.special import gamma as gamma_function
-from scipy.special import gammainc as np_gammainc
 
-from plurigp.core.arrays import Array, Scalar
+from plurigp.core.arrays import Scalar
 from plurigp.data import Column
-from plurigp.likelihoods.base import Cells, Likelihood, Start, Theta, bounded_exp, first, one_function, safe_exp
-from plurigp.likelihoods.families.bounded import OPEN, bounds_of, features_of_bounds, log_bounds, mean_within
-from plurigp.likelihoods.families.censored import censored_lognormal
-from plurigp.likelihoods.rules import Rule, even, expect_with_slopes
-from plurigp.likelihoods.special import log_gamma
+from plurigp.likelihoods.base import CellMean, CellValues, Likelihood, Start, Theta, first
+from plurigp.likelihoods.families.censored import (
+    OPEN,
+    bounds_of,
+    log_bounds,
+    log_bounds_features,
+    log_start,
+    mean_within,
+)
+from plurigp.likelihoods.rules import CellFunctions, Rule, even, expect_with_slopes
+from plurigp.likelihoods.special import bounded_exp, log_gamma, safe_exp
 
 EULER = 0.5772156649015329  # −E[log E]
 
@@ -34,25 +37,18 @@ def _log_event_before(k: Scalar, low: Scalar, high: Scalar, f: Scalar) -> Scalar
     return jnp.where(closed, inside, 0.0)
 
 
-def _value(theta: Theta, log_time: Scalar, f: Scalar, hazard: Scalar) -> Scalar:
-    """log density of log y."""
-    return theta["log_shape"] + jnp.exp(theta["log_shape"]) * (log_time - f) - hazard
-
-
-def _log_prob(theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Scalar:
+def _log_prob(theta: Theta, y: CellValues, f: CellFunctions) -> Scalar:
     return _expected(theta, y, f, jnp.zeros_like(f), None)
 
 
-def _expected(
-    theta: Theta, y: Float[Array, " W"], mean: Float[Array, " H"], var: Float[Array, " H"], rule: Rule | None
-) -> Scalar:
+def _expected(theta: Theta, y: CellValues, mean: CellFunctions, var: CellFunctions, rule: Rule | None) -> Scalar:
     """Closed form for values and for times without an event; the rule is left an upper bound."""
     k, logs = jnp.exp(theta["log_shape"]), log_bounds(y)
     cell = bounds_of(logs)
-    value = _value(theta, cell.value, mean[0], _hazard(k, cell.value, mean[0], var[0])) - logs[2]
+    value = theta["log_shape"] + k * (cell.value - mean[0]) - _hazard(k, cell.value, mean[0], var[0]) - logs[2]
     survived = jnp.where(cell.low > -OPEN, _hazard(k, jnp.maximum(cell.low, -1e3), mean[0], var[0]), 0.0)
 
-    def before(k: Scalar, bounds: tuple[Scalar, Scalar], f: Float[Array, " H"]) -> Scalar:
+    def before(k: Scalar, bounds: tuple[Scalar, Scalar], f: CellFunctions) -> Scalar:
         return _log_event_before(k, *bounds, f[0])
 
     bounds = cell.low, cell.high
@@ -60,7 +56,7 @@ def _expected(
     return jnp.where(cell.exact, value, ended - survived)
 
 
-def _log_mean(theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Scalar:
+def _log_mean(theta: Theta, y: CellValues, f: CellFunctions) -> Scalar:
     """log E[y | bounds] = f + log ∫ over the hazards between the bounds of h^{1/k} e^{−h} dh, over their mass."""
     k = jnp.exp(theta["log_shape"])
     cell = bounds_of(log_bounds(y))
@@ -74,50 +70,29 @@ def _log_mean(theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Sca
     return jnp.where(cell.exact, jnp.log(y[0]), inside)
 
 
-def _mean(theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Float[Array, " R"]:
+def _mean(theta: Theta, y: CellValues, f: CellFunctions) -> CellMean:
     return jnp.clip(safe_exp(_log_mean(theta, y, f)), y[0], y[1])[None]
 
 
-def _predictive_mean(
-    theta: Theta, y: Float[Array, " W"], mean: Float[Array, " H"], var: Float[Array, " H"], rule: Rule
-) -> Float[Array, " R"]:
+def _predictive_mean(theta: Theta, y: CellValues, mean: CellFunctions, var: CellFunctions, rule: Rule) -> CellMean:
     return mean_within(_log_prob, _log_mean, theta, y, mean, var, rule)
 
 
-def _quantile(theta: Theta, y: Cells, f: Cells, level: Cells) -> np.ndarray:
-    """The hazard h at which e^{−h} lies between the survivors of the two bounds."""
+def _sample(rng: np.random.Generator, theta: Theta, y: np.ndarray, f: np.ndarray) -> np.ndarray:
+    """At the hazard h at which e^{−h} lies between the survivors of the two bounds."""
     k, scale = np.exp(np.asarray(theta["log_shape"])), bounded_exp(f[..., 0])
     with np.errstate(over="ignore", divide="ignore"):
         low, high = ((y[..., i] / scale) ** k for i in (0, 1))
-        more = -np.log1p(level * np.expm1(low - high))
-        return np.clip(scale * (low + more) ** (1 / k), y[..., 0], y[..., 1])
-
-
-def _sample(rng: np.random.Generator, theta: Theta, y: Cells, f: Cells) -> np.ndarray:
-    return np.maximum(_quantile(theta, y, f, rng.random(f.shape[:-1])), np.finfo(float).tiny)
-
-
-def _sd(theta: Theta, y: Cells, f: Cells) -> np.ndarray:
-    """E[y^n | bounds] from the incomplete gamma functions between their hazards."""
-    k, scale = np.exp(np.asarray(theta["log_shape"])), bounded_exp(f[..., 0])
-    with np.errstate(over="ignore"):
-        low, high = ((y[..., i] / scale) ** k for i in (0, 1))
-    mass = np.maximum(np.exp(-low) - np.exp(-high), 1e-300)
-    one, two = (
-        gamma_function(1 + n / k) * (np_gammainc(1 + n / k, high) - np_gammainc(1 + n / k, low)) / mass for n in (1, 2)
-    )
-    return scale * np.sqrt(np.maximum(two - one**2, 0.0))
+        more = -np.log1p(rng.random(f.shape[:-1]) * np.expm1(low - high))
+        time = np.clip(scale * (low + more) ** (1 / k), y[..., 0], y[..., 1])
+    return np.maximum(time, np.finfo(float).tiny)
 
 
 def _start(y: np.ndarray, column: Column) -> Start:
     """log y has mean f − γ/k and sd π/(k √6); both from a normal with the same limits."""
-    start = censored_lognormal.start(y, column)
+    start = log_start(y, column)
     k = np.clip(np.pi / np.sqrt(6) / np.exp(start.theta["log_sd"]), 0.2, 50.0)
     return Start(start.bias + EULER / k, {"log_shape": float(np.log(k))})
-
-
-def _features(y: Float[Array, " W"], width: int) -> Float[Array, " E"]:
-    return features_of_bounds(log_bounds(y))
 
 
 weibull = Likelihood(
@@ -127,13 +102,9 @@ weibull = Likelihood(
     point=first,
     sample=_sample,
     start=_start,
-    features=_features,
-    n_functions=one_function,
-    sd=_sd,
-    quantile=_quantile,
+    features=log_bounds_features,
     expected_log_prob=_expected,
     predictive_mean=_predictive_mean,
     rule=even,
     n_quadrature=64,
-    continuous=True,
 )

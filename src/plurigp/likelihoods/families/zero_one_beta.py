@@ -6,58 +6,39 @@ P(0) = Φ(c₀ − f), P(1) = Φ(f − c₁), and the beta's mean is Φ(f): the 
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import ndtri
-from jaxtyping import Float
-from scipy.special import betaincinv
-from scipy.special import ndtr as np_ndtr
 from scipy.special import ndtri as np_ndtri
 
-from plurigp.core.arrays import Array, Scalar
+from plurigp.core.arrays import Scalar
 from plurigp.data import Column
-from plurigp.likelihoods.base import Cells, Likelihood, Start, Theta, first, one_function
-from plurigp.likelihoods.families.beta import beta, beta_mean, beta_shapes
-from plurigp.likelihoods.rules import even
+from plurigp.likelihoods.base import CellFeatures, CellMean, CellValues, Likelihood, Start, Theta, first
+from plurigp.likelihoods.families.beta import beta
+from plurigp.likelihoods.rules import CellFunctions, even
 from plurigp.likelihoods.special import log_between, log_ndtr, ndtr
 
 
-def _log_prob(theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Scalar:
+def _cuts(theta: Theta, f: CellFunctions) -> tuple[Scalar, Scalar]:
+    """Both cuts less f."""
+    return theta["low_cut"] - f[0], theta["low_cut"] + jnp.exp(theta["log_gap"]) - f[0]
+
+
+def _log_prob(theta: Theta, y: CellValues, f: CellFunctions) -> Scalar:
     """A cell is (proportion, log unit of a density)."""
-    low, high = theta["low_cut"] - f[0], theta["low_cut"] + jnp.exp(theta["log_gap"]) - f[0]
+    low, high = _cuts(theta, f)
     inside = (y[0] > 0) & (y[0] < 1)
     between = log_between(low, high) + beta.log_prob(theta, jnp.where(inside, y[0], 0.5)[None], f) - y[1]
     return jnp.where(inside, between, jnp.where(y[0] <= 0, log_ndtr(low), log_ndtr(-high)))
 
 
-def _mean(theta: Theta, y: Float[Array, " W"], f: Float[Array, " H"]) -> Float[Array, " R"]:
-    low, high = theta["low_cut"] - f[0], theta["low_cut"] + jnp.exp(theta["log_gap"]) - f[0]
-    return (ndtr(-high) + (ndtr(high) - ndtr(low)) * beta_mean(f[0]))[None]
+def _mean(theta: Theta, y: CellValues, f: CellFunctions) -> CellMean:
+    low, high = _cuts(theta, f)
+    return ndtr(-high) + (ndtr(high) - ndtr(low)) * beta.mean(theta, y, f)
 
 
-def _cuts(theta: Theta, f: Cells) -> tuple[np.ndarray, np.ndarray]:
-    """Both cuts less f, of many cells."""
+def _sample(rng: np.random.Generator, theta: Theta, y: np.ndarray, f: np.ndarray) -> np.ndarray:
     low = np.asarray(theta["low_cut"]) - f[..., 0]
-    return low, low + np.exp(np.asarray(theta["log_gap"]))
-
-
-def _sample(rng: np.random.Generator, theta: Theta, y: Cells, f: Cells) -> np.ndarray:
-    (low, high), noise = _cuts(theta, f), rng.normal(size=f.shape[:-1])
+    high = low + np.exp(np.asarray(theta["log_gap"]))
+    noise = rng.normal(size=f.shape[:-1])
     return np.where(noise < low, 0.0, np.where(noise > high, 1.0, beta.sample(rng, theta, y, f)))
-
-
-def _sd(theta: Theta, y: Cells, f: Cells) -> np.ndarray:
-    low, high = _cuts(theta, f)
-    one, between = np_ndtr(-high), np_ndtr(high) - np_ndtr(low)
-    a, b = beta_shapes(theta, f[..., 0])
-    mean = a / (a + b)
-    second = mean**2 + mean * (1 - mean) / (a + b + 1)
-    return np.sqrt(np.maximum(one + between * second - (one + between * mean) ** 2, 0.0))
-
-
-def _quantile(theta: Theta, y: Cells, f: Cells, level: Cells) -> np.ndarray:
-    low, high = _cuts(theta, f)
-    zero, below_one = np_ndtr(low), np_ndtr(high)
-    rest = np.clip((level - zero) / np.maximum(below_one - zero, 1e-300), 0.0, 1.0)
-    inside = betaincinv(*beta_shapes(theta, f[..., 0]), rest)
-    return np.where(level <= zero, 0.0, np.where(level > below_one, 1.0, inside))
 
 
 def _start(y: np.ndarray, column: Column) -> Start:
@@ -71,7 +52,7 @@ def _start(y: np.ndarray, column: Column) -> Start:
     return Start(plain.bias, {**plain.theta, "low_cut": float(low), "log_gap": float(np.log(max(high - low, 0.1)))})
 
 
-def _features(y: Float[Array, " W"], width: int) -> Float[Array, " E"]:
+def _features(y: CellValues, width: int) -> CellFeatures:
     edge = (y[0] >= 1).astype(y.dtype) - (y[0] <= 0).astype(y.dtype)
     return jnp.stack([ndtri(jnp.clip(y[0], 1e-3, 1 - 1e-3)), edge])
 
@@ -84,10 +65,6 @@ zero_one_beta = Likelihood(
     sample=_sample,
     start=_start,
     features=_features,
-    n_functions=one_function,
-    sd=_sd,
-    quantile=_quantile,
     rule=even,
     n_quadrature=96,
-    continuous=True,
 )

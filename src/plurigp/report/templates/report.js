@@ -18,6 +18,7 @@
     const narrow = width < NARROW;
     const ink = printing ? "#1c2430" : token("--ink"), grid = printing ? "#e3e7ec" : token("--grid");
     const dress = { autosize: true, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", ...layout,
+      modebar: { bgcolor: "rgba(0,0,0,0)", color: "#8a8f98", activecolor: ink },
       font: { color: ink, size: narrow ? 11 : 13, family: 'system-ui, "Segoe UI", Roboto, Helvetica, Arial, sans-serif' } };
     for (const side of ["xaxis", "yaxis"]) {
       const axis = { gridcolor: grid, linecolor: grid, ...layout[side] };

@@ -1,36 +1,29 @@
-"""How well the map predicts cells it was not shown: by column against the marginal, and whether its odds are honest."""
+"""How well the map predicts hidden cells of held-out rows: gain over the marginal by column, calibration of levels."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from plurigp.answers.baseline import Marginals
 from plurigp.answers.fill import levels_of_columns
-from plurigp.answers.heldout import by, cell_scores
+from plurigp.answers.heldout import cell_scores, scores_by
 from plurigp.data import Table
 from plurigp.data.kinds import kind_of
-from plurigp.estimator import PluriGP, load
+from plurigp.estimator import PluriGP
 from plurigp.likelihoods.layout import first_slots
-from plurigp.study.fits.config import StudyConfig
-from plurigp.study.fits.tasks import held_out
 
 BINS = 10
 CALIBRATION = ["column", "kind", "predicted", "observed", "cells"]
 
 
-def assess(
-    folder: Path, frame: pd.DataFrame, rows: np.ndarray, config: StudyConfig
+def predictive_scores(
+    model: PluriGP, training: Table, shown: Table, complete: Table
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Predictions and calibration of a saved map on held-out rows."""
-    model = load(folder)
-    shown, complete = held_out(frame, model.coder_, rows, config)
-    marginals = Marginals.fit(model.coder_.table(frame.iloc[rows]))  # the rows that the map was learned from
-    scores = cell_scores(model, marginals, shown, complete)
-    kinds = {column.name: column.kind for column in model.schema_.used}
-    table = by(scores, "column").reset_index()
-    table.insert(1, "kind", [kinds[name] for name in table["column"]])
+    """Scores by column and calibration in hidden cells, beside marginals of the rows that the model was fitted to."""
+    scores = cell_scores(model.predictor_, model.coder_, Marginals.fit(training), shown, complete)
+    table = scores_by(scores, "column").reset_index()
+    table.insert(1, "kind", [model.schema_[name].kind for name in table["column"]])
     return table, calibration(model, shown, complete)
 
 
@@ -49,12 +42,12 @@ def calibration(model: PluriGP, shown: Table, complete: Table) -> pd.DataFrame:
 def _level_probabilities(model: PluriGP, shown: Table, complete: Table) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
     """Per column with levels: the probability of each level in each hidden cell, and whether it was that one.
 
-    Of two levels one is enough: the other's probability is the rest.
+    Of two levels only the second, since the probabilities sum to one.
     """
     places = [d for d, column in enumerate(complete.schema) if kind_of(column).has_levels]
     actual = complete.values[:, first_slots(complete.schema)]
     hidden = complete.seen & ~shown.seen
-    shares = levels_of_columns(model._ready(), shown, places) if places else []
+    shares = levels_of_columns(model.predictor_, shown, places) if places else []
     for d, share in zip(places, shares, strict=True):
         column, cells = complete.schema.columns[d], hidden[:, d]
         if cells.any():

@@ -1,4 +1,6 @@
-"""Normal distributions fitted to cells known up to limits, by maximum likelihood; profiles of their means. NumPy.
+"""Normal distributions fitted to cells known up to limits, by maximum likelihood; profiles of their means.
+
+SciPy fits censored data without weights, shared variances, covariances or profiles, hence this module.
 
 A cell has two bounds, equal where its value is known: it contributes log N(y; μ, σ²), or the log probability of what
 lies between its bounds. With δ = μ/σ and γ = 1/σ the log likelihood is concave (Olsen 1978; Burridge 1981), so Newton's
@@ -15,19 +17,17 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import log_ndtr
 
-from plurigp.likelihoods.families.bounded import log_mass
+from plurigp.likelihoods.families.censored import log_mass
+from plurigp.likelihoods.special import HALF_LOG_2PI
 
-STEPS, HALVINGS = 200, 40
-FLAT = 1e-9  # the increase that a step promises, below which the maximum is reached
-FAR = 1e3  # standard deviations of the bounds, or their inverse: an sd beyond has run away
-CLOSE = 1e-5  # standard deviations or errors, to which a mean or an end of an interval is found
-AGREE = 0.02  # standard errors between an end by Wald and one by the likelihood
+NEWTON_STEPS, HALVINGS = 200, 40
+LEAST_INCREASE = 1e-9  # of the log likelihood, predicted for a step: below, the maximum is reached
+FAR = 1e3  # standard deviations of the bounds, or their inverse: an sd beyond has no maximum
+TOLERANCE = 1e-5  # in standard deviations or errors, of a mean or of an end of an interval
+WALD_TOLERANCE = 0.02  # in standard errors, between an end by Wald and one by the likelihood
 DOUBLINGS = 20
 DOUBLING = 2.0 ** np.arange(-1, 12)  # standard deviations
 LEAST_CURVATURE = 1e-8  # of the largest: in a flatter direction there is no maximum
-HALF_LOG_2PI = 0.5 * np.log(2 * np.pi)
-
-Bounds = tuple[np.ndarray, np.ndarray]  # of the cells of a group, lower ones first
 
 
 class Normals(NamedTuple):
@@ -51,10 +51,10 @@ def fit_normals(low: np.ndarray, high: np.ndarray, group: np.ndarray, weight: np
     free = np.append(np.zeros(G), 1.0)  # δ of each group, γ
     value, slope, curvature = _likelihood(free, *cells)
     promised = np.inf
-    for _ in range(STEPS):
+    for _ in range(NEWTON_STEPS):
         step = np.linalg.solve(-curvature + 1e-12 * np.trace(-curvature) * np.eye(G + 1), slope)
         promised = float(slope @ step)
-        if promised < FLAT:
+        if promised < LEAST_INCREASE:
             break
         for _ in range(HALVINGS):
             trial = free + step
@@ -148,11 +148,14 @@ class Group:
         cells = self.low - shift, self.high - shift, np.zeros(len(self.low), int), self.weight
         gamma = float(1 / np.sqrt(1 + shift**2))  # the answer for values without limits
         value, slope, curvature = _likelihood(np.array([0.0, gamma]), *cells)
-        for _ in range(STEPS):
+        for _ in range(NEWTON_STEPS):
             step = max(-slope[1] / min(curvature[1, 1], -1e-300), -gamma / 2)
-            while step * slope[1] >= FLAT and (tried := _likelihood(np.array([0.0, gamma + step]), *cells))[0] <= value:
+            while step * slope[1] >= LEAST_INCREASE:
+                tried = _likelihood(np.array([0.0, gamma + step]), *cells)
+                if tried[0] > value:
+                    break
                 step /= 2
-            if step * slope[1] < FLAT:
+            else:
                 break
             gamma, (value, slope, curvature) = gamma + step, tried
         return value, gamma * float(slope[0]) / self.sd
@@ -170,23 +173,21 @@ def likelihood_ratio(first: Group, second: Group, difference: float) -> float:
     grid = np.unique(grid[(grid >= low) & (grid <= high)]).tolist()
 
     @cache
-    def log_likelihood(mean: float) -> tuple[float, float]:
-        parts = zip(first.profile(mean + difference), second.profile(mean), strict=True)
-        value, slope = (a + b for a, b in parts)
-        return value, slope
+    def profile(mean: float) -> tuple[float, float]:
+        (value, slope), (other, other_slope) = first.profile(mean + difference), second.profile(mean)
+        return value + other, slope + other_slope
 
-    def slope(mean: float) -> float:
-        return log_likelihood(mean)[1]
-
-    best = max(log_likelihood(mean)[0] for mean in grid)
+    best = max(profile(mean)[0] for mean in grid)
     for left, right in pairwise(grid):
-        if slope(left) > 0 > slope(right):
-            top = float(brentq(slope, left, right, xtol=CLOSE * min(first.sd, second.sd)))
-            best = max(best, log_likelihood(top)[0])
+        if profile(left)[1] > 0 > profile(right)[1]:
+            top = brentq(lambda mean: profile(mean)[1], left, right, xtol=TOLERANCE * min(first.sd, second.sd))
+            best = max(best, profile(float(top))[0])
     return max(0.0, 2 * (first.best + second.best - best))
 
 
-def shared_sd_likelihood(first: Bounds, second: Bounds) -> Callable[[float], float]:
+def shared_sd_likelihood(
+    first: tuple[np.ndarray, np.ndarray], second: tuple[np.ndarray, np.ndarray]
+) -> Callable[[float], float]:
     """The largest log likelihood of means that differ by so much, both groups with one sd."""
     (low, high, weight), (other_low, other_high, other_weight) = condensed(*first), condensed(*second)
     weight = np.concatenate([weight, other_weight])
@@ -199,17 +200,12 @@ def shared_sd_likelihood(first: Bounds, second: Bounds) -> Callable[[float], flo
 
 
 def likelihood_interval(
-    chi2: Callable[[float], float],
-    best: float,
-    se: float,
-    critical: float,
-    wald: bool = False,
-    unbounded: int = 0,
+    chi2: Callable[[float], float], best: float, se: float, critical: float, wald: bool = False, unbounded: int = 0
 ) -> tuple[float, float]:
     """The differences whose χ² does not exceed a critical value; infinite on a side (−1, 1) that has no end.
 
     The root of χ² is nearly linear in the difference. Wald's ends are kept where that is allowed and the root there is
-    the critical one to `AGREE` standard errors: long columns with many limits need not be searched.
+    the critical one to `WALD_TOLERANCE` standard errors: long columns with many limits need not be searched.
     """
     root = float(np.sqrt(critical))
 
@@ -220,10 +216,10 @@ def likelihood_interval(
         near = best
         for far in map(float, best + side * root * se * 2.0 ** np.arange(DOUBLINGS)):
             over = excess(far)
-            if wald and abs(over) < AGREE:
+            if wald and abs(over) < WALD_TOLERANCE:
                 return far
             if over > 0:
-                return float(brentq(excess, near, far, xtol=CLOSE * se))
+                return float(brentq(excess, near, far, xtol=TOLERANCE * se))
             near = far
         return side * float("inf")
 
@@ -232,7 +228,7 @@ def likelihood_interval(
 
 
 def one_sided_mean(low: np.ndarray, high: np.ndarray, sd: float) -> float:
-    """The mean at which cells that are all open on one side come about with probability ½, given the sd.
+    """The mean at which cells that are all open on one side have probability ½, given the sd.
 
     The likelihood has no maximum there; this is the median-unbiased estimate where the limits are the same.
     """

@@ -1,6 +1,6 @@
 """What distinguishes each subtype: column by column, with effect sizes, intervals and corrected tests."""
 
-from collections.abc import Callable, Iterator, Sized
+from collections.abc import Callable, Iterable, Sized
 from dataclasses import asdict
 from functools import cache
 from typing import Any
@@ -14,30 +14,21 @@ from plurigp.data.cells import level_numbers
 from plurigp.data.kinds import EffectMeasure, kind_of
 from plurigp.data.observed import Observed, read_observed
 from plurigp.estimator import PluriGP
-from plurigp.study.findings.contrasts import (
-    Association,
-    Contrast,
-    benjamini_hochberg,
-    censored_association,
-    censored_geometric_means,
-    censored_means,
-    cramers_v,
-    hazard_association,
-    kruskal_wallis,
-    log_hazard_ratio,
-    log_odds_ratio,
-    log_rate_ratio,
-    logarithms,
-    welch,
-    welch_of_logs,
-)
+from plurigp.study.findings import contrasts
+from plurigp.study.findings.contrasts import Association, Contrast
 from plurigp.study.findings.mixture import Mixture, memberships
 
 Values = dict[str, Observed]  # per used column what is known of its cells
 Groups = Callable[[str], np.ndarray]  # a column's name -> subtypes [N], 0 = left out
-Lines = Iterator[tuple[str, Contrast]]  # the level that a line is about, or an empty text
+Lines = Iterable[tuple[str, Contrast]]  # the level that a line is about, or an empty text
+Compare = Callable[[Column, Observed, Observed], Lines]  # a column's cells inside a subtype with those outside
 
-FEWEST = 5  # observed cells on either side, below which nothing is said
+MIN_CELLS = 5  # observed on either side; with fewer there is no line
+NUMBERS = ("inside", "outside", "estimate", "low", "high", "statistic", "p", "effect")
+WHOLE = ("subtype", "n_inside", "n_outside")
+CHARACTERISTICS = ["rows", "subtype", "column", "kind", "level", "measure", *WHOLE[1:], *NUMBERS]
+ASSOCIATIONS = ["rows", "column", "kind", "measure", "effect", "statistic", "p"]
+MISSINGNESS = ["subtype", "column", *WHOLE[1:], *NUMBERS[:-1]]
 
 
 def read_values(frame: pd.DataFrame, schema: Schema) -> Values:
@@ -45,7 +36,7 @@ def read_values(frame: pd.DataFrame, schema: Schema) -> Values:
     return {column.name: read_observed(column, frame) for column in schema.used}
 
 
-def characteristics(schema: Schema, values: Values, groups: Groups, K: int, rows: str) -> pd.DataFrame:
+def characteristic_frame(schema: Schema, values: Values, groups: Groups, K: int, rows: str) -> pd.DataFrame:
     """Every subtype against the rest, one line per column (per level of a category), q over all of them."""
     lines = [
         {"rows": rows, "subtype": k, "column": column.name, "kind": column.kind, "level": level, **asdict(contrast)}
@@ -59,77 +50,63 @@ def characteristics(schema: Schema, values: Values, groups: Groups, K: int, rows
 def _contrasts(column: Column, cells: Observed, group: np.ndarray, k: int) -> Lines:
     seen = cells.seen & (group > 0)
     inside, outside = cells[seen & (group == k)], cells[seen & (group != k)]
-    if _enough(inside, outside):
-        yield from CONTRASTS[kind_of(column).effect_measure](column, inside, outside)
+    return CONTRASTS[kind_of(column).effect_measure](column, inside, outside) if _enough(inside, outside) else ()
 
 
 def _enough(*sides: Sized) -> bool:
-    return min(map(len, sides)) >= FEWEST
+    return min(map(len, sides)) >= MIN_CELLS
 
 
-def _odds(column: Column, inside: Observed, outside: Observed) -> Lines:
-    yield str(column.levels[1]), log_odds_ratio(inside.low, outside.low)
+def _values_by(contrast: Callable[[np.ndarray, np.ndarray], Contrast]) -> Compare:
+    """One line, of known values."""
+    return lambda column, inside, outside: [("", contrast(inside.low, outside.low))]
 
 
-def _level_odds(column: Column, inside: Observed, outside: Observed) -> Lines:
-    for place, level in enumerate(column.levels):
-        yield str(level), log_odds_ratio((inside.low == place).astype(float), (outside.low == place).astype(float))
+def _cells_by(contrast: Callable[[Observed, Observed], Contrast]) -> Compare:
+    """One line, of cells that may be known up to limits."""
+    return lambda column, inside, outside: [("", contrast(inside, outside))]
 
 
-def _rate(column: Column, inside: Observed, outside: Observed) -> Lines:
-    yield "", log_rate_ratio(inside.low, outside.low)
+def _odds_from(first: int) -> Compare:
+    """One line per level, from the one at this place on: of two levels the second says it all."""
 
+    def lines(column: Column, inside: Observed, outside: Observed) -> Lines:
+        for place, level in list(enumerate(column.levels))[first:]:
+            yield str(level), contrasts.log_odds_ratio(inside.low == place, outside.low == place)
 
-def _mean(column: Column, inside: Observed, outside: Observed) -> Lines:
-    yield "", welch(inside.low, outside.low)
+    return lines
 
 
 def _mean_level(column: Column, inside: Observed, outside: Observed) -> Lines:
     """Levels by their numbers where all are numbers, otherwise counted from 1."""
     numbers = level_numbers(column.levels)
     numbers = np.arange(1.0, len(numbers) + 1) if np.isnan(numbers).any() else numbers
-    yield "", welch(numbers[inside.low.astype(int)], numbers[outside.low.astype(int)])
-
-
-def _log_mean(column: Column, inside: Observed, outside: Observed) -> Lines:
-    yield "", welch_of_logs(inside.low, outside.low)
+    yield "", contrasts.welch(numbers[inside.low.astype(int)], numbers[outside.low.astype(int)])
 
 
 def _any_and_amount(column: Column, inside: Observed, outside: Observed) -> Lines:
     """Two parts: whether there is anything, and how much where there is."""
-    yield "any", log_odds_ratio((inside.low > 0).astype(float), (outside.low > 0).astype(float))
+    yield "any", contrasts.log_odds_ratio(inside.low > 0, outside.low > 0)
     amounts = inside.low[inside.low > 0], outside.low[outside.low > 0]
     if _enough(*amounts):
-        yield "amount", welch_of_logs(*amounts)
+        yield "amount", contrasts.welch_of_logs(*amounts)
 
 
-def _censored_mean(column: Column, inside: Observed, outside: Observed) -> Lines:
-    yield "", censored_means(inside, outside)
-
-
-def _censored_log_mean(column: Column, inside: Observed, outside: Observed) -> Lines:
-    yield "", censored_geometric_means(inside, outside)
-
-
-def _hazard(column: Column, inside: Observed, outside: Observed) -> Lines:
-    yield "", log_hazard_ratio(inside, outside)
-
-
-CONTRASTS: dict[EffectMeasure, Callable[[Column, Observed, Observed], Lines]] = {
-    EffectMeasure.ODDS: _odds,
-    EffectMeasure.LEVEL_ODDS: _level_odds,
-    EffectMeasure.RATE: _rate,
-    EffectMeasure.MEAN: _mean,
+CONTRASTS: dict[EffectMeasure, Compare] = {
+    EffectMeasure.ODDS: _odds_from(1),
+    EffectMeasure.LEVEL_ODDS: _odds_from(0),
+    EffectMeasure.RATE: _values_by(contrasts.log_rate_ratio),
+    EffectMeasure.MEAN: _values_by(contrasts.welch),
     EffectMeasure.MEAN_LEVEL: _mean_level,
-    EffectMeasure.LOG_MEAN: _log_mean,
+    EffectMeasure.LOG_MEAN: _values_by(contrasts.welch_of_logs),
     EffectMeasure.ANY_AND_AMOUNT: _any_and_amount,
-    EffectMeasure.CENSORED_MEAN: _censored_mean,
-    EffectMeasure.CENSORED_LOG_MEAN: _censored_log_mean,
-    EffectMeasure.HAZARD: _hazard,
+    EffectMeasure.CENSORED_MEAN: _cells_by(contrasts.censored_means),
+    EffectMeasure.CENSORED_LOG_MEAN: _cells_by(contrasts.censored_geometric_means),
+    EffectMeasure.HAZARD: _cells_by(contrasts.log_hazard_ratio),
 }
 
 
-def associations(schema: Schema, values: Values, groups: Groups, rows: str) -> pd.DataFrame:
+def association_frame(schema: Schema, values: Values, groups: Groups, rows: str) -> pd.DataFrame:
     """Every column against all subtypes at once."""
     lines: list[dict[str, Any]] = []
     for column in schema.used:
@@ -145,55 +122,43 @@ def _association(measure: EffectMeasure, cells: Observed, group: np.ndarray) -> 
     """Ranks for whatever is neither a level without order nor known up to limits."""
     match measure:
         case EffectMeasure.ODDS | EffectMeasure.LEVEL_ODDS:
-            return cramers_v(cells.low, group)
+            return contrasts.cramers_v(cells.low, group)
         case EffectMeasure.CENSORED_MEAN:
-            return censored_association(cells, group)
+            return contrasts.censored_association(cells, group)
         case EffectMeasure.CENSORED_LOG_MEAN:
-            return censored_association(logarithms(cells), group)
+            return contrasts.censored_association(contrasts.logarithms(cells), group)
         case EffectMeasure.HAZARD:
-            return hazard_association(cells, group)
+            return contrasts.hazard_association(cells, group)
         case _:
-            return kruskal_wallis(cells.low, group)
+            return contrasts.kruskal_wallis(cells.low, group)
 
 
-def missingness(schema: Schema, values: Values, group: np.ndarray, K: int) -> pd.DataFrame:
+def missingness_frame(schema: Schema, values: Values, group: np.ndarray, K: int) -> pd.DataFrame:
     """Share of gaps inside and outside every subtype, with the log odds ratio of a gap."""
     lines = []
     for column in schema.used:
         gap = ~values[column.name].seen
         if 0 < gap.sum() < len(gap):
             for k in range(1, K + 1):
-                inside, outside = gap[group == k].astype(float), gap[(group > 0) & (group != k)].astype(float)
-                if min(len(inside), len(outside)) >= FEWEST:
-                    lines.append({"subtype": k, "column": column.name, **asdict(log_odds_ratio(inside, outside))})
+                sides = gap[group == k], gap[(group > 0) & (group != k)]
+                if _enough(*sides):
+                    lines.append({"subtype": k, "column": column.name, **asdict(contrasts.log_odds_ratio(*sides))})
     return _with_q(pd.DataFrame(lines, columns=MISSINGNESS))
 
 
 def _with_q(frame: pd.DataFrame) -> pd.DataFrame:
-    numbers = [name for name in frame.columns if name in NUMBERS]
-    frame = frame.astype(dict.fromkeys(numbers, "float64") | dict.fromkeys(set(frame.columns) & set(WHOLE), "int64"))
-    frame.insert(list(frame.columns).index("p") + 1, "q", benjamini_hochberg(frame["p"].to_numpy(float)))
+    dtypes = dict.fromkeys(NUMBERS, "float64") | dict.fromkeys(WHOLE, "int64")
+    frame = frame.astype({name: dtypes[name] for name in frame.columns if name in dtypes})
+    frame.insert(list(frame.columns).index("p") + 1, "q", contrasts.benjamini_hochberg(frame["p"].to_numpy(float)))
     return frame
 
 
-NUMBERS = ("inside", "outside", "estimate", "low", "high", "statistic", "p", "effect")
-WHOLE = ("subtype", "n_inside", "n_outside")
-CHARACTERISTICS = ["rows", "subtype", "column", "kind", "level", "measure", *WHOLE[1:], *NUMBERS]
-ASSOCIATIONS = ["rows", "column", "kind", "measure", "effect", "statistic", "p"]
-MISSINGNESS = ["subtype", "column", *WHOLE[1:], *NUMBERS[:-1]]
-
-
-# --- split testing ---
-
-
 def split_groups(model: PluriGP, frame: pd.DataFrame, mixture: Mixture) -> Groups:
-    """Subtypes of rows that the model and mixture never saw; a column's own cells do not place the rows it tests.
+    """Subtypes of rows that model and mixture never saw, for each column by the row's other columns alone.
 
-    A row's place depends on its cells, so a test of those same cells would be circular even on unseen rows: for
-    column d every row is placed by its other columns.
+    A row's position depends on its cells, so a test of those same cells would be circular even on unseen rows.
     """
-
-    table, predictor = model.coder_.table(frame), model._ready()
+    table, predictor = model.coder_.table(frame), model.predictor_
     names = [column.name for column in table.schema]
 
     @cache  # every subtype asks again

@@ -7,6 +7,22 @@ import numpy as np
 AMBIGUOUS = (0.1, 0.9)  # the proportion of ambiguous clustering counts pairs strictly between these
 
 
+@dataclass(frozen=True, eq=False)
+class Consensus:
+    """How often rows are put together by refits on random halves (Monti et al. 2003).
+
+    `matrix` holds the rows numbered in `rows`, ordered by subtype: all of them, or a sample of a large table.
+    """
+
+    rows: np.ndarray  # [n] row numbers
+    matrix: np.ndarray  # [n n] in [0, 1]; NaN where two rows were never drawn together
+    item: np.ndarray  # [N] mean consensus of a row with its own subtype; NaN for outliers
+    between: np.ndarray  # [K K] mean consensus of pairs across (diagonal: within) subtypes
+    between_se: np.ndarray  # [K K] standard error from sampling pairs; zero where all pairs were used
+    cdf_at: np.ndarray  # [G] consensus values
+    cdf: np.ndarray  # [G] share of pairs with at most that consensus
+
+
 def consensus_matrix(labels: np.ndarray) -> np.ndarray:
     """[n n] (times together) / (times both drawn) from labels [R n], −1 = not drawn; NaN where never both drawn."""
     n = labels.shape[1]
@@ -31,31 +47,22 @@ def pair_consensus(labels: np.ndarray, i: np.ndarray, j: np.ndarray) -> np.ndarr
         return together / both
 
 
-@dataclass(frozen=True, eq=False)
-class Indices:
-    """Mean consensus between and (diagonal) within clusters [K K], with the standard error of sampling pairs."""
+def matrix_indices(matrix: np.ndarray, cluster: np.ndarray, K: int) -> tuple[np.ndarray, np.ndarray]:
+    """Mean consensus between and (diagonal) within clusters 1 … K [K K], and its standard error, 0 from all pairs.
 
-    mean: np.ndarray
-    se: np.ndarray
-
-    @property
-    def within(self) -> np.ndarray:
-        """[K] the cluster consensus index."""
-        return np.diag(self.mean)
-
-
-def matrix_indices(matrix: np.ndarray, cluster: np.ndarray, K: int) -> Indices:
-    """From the full matrix; clusters are 1 … K, 0 is left out. Pairs never drawn together are left out too."""
+    Outliers (0) and pairs that were never drawn together are left out.
+    """
     one_hot = _one_hot(cluster, K)
-    known = np.isfinite(matrix)
-    known &= ~np.eye(len(matrix), dtype=bool)
+    known = np.isfinite(matrix) & ~np.eye(len(matrix), dtype=bool)
     total = one_hot.T @ np.where(known, matrix, 0).astype(np.float64) @ one_hot
     n = one_hot.T @ known.astype(np.float64) @ one_hot
-    return Indices(total / np.maximum(n, 1), np.zeros((K, K)))
+    return total / np.maximum(n, 1), np.zeros((K, K))
 
 
-def sampled_indices(labels: np.ndarray, cluster: np.ndarray, K: int, n_pairs: int, rng: np.random.Generator) -> Indices:
-    """From n_pairs random pairs for every two clusters, with standard errors."""
+def sampled_indices(
+    labels: np.ndarray, cluster: np.ndarray, K: int, n_pairs: int, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """The same from n_pairs random pairs for every two clusters."""
     mean, se = np.zeros((K, K)), np.zeros((K, K))
     members = [np.flatnonzero(cluster == k + 1) for k in range(K)]
     for a in range(K):
@@ -65,7 +72,7 @@ def sampled_indices(labels: np.ndarray, cluster: np.ndarray, K: int, n_pairs: in
             values = values[np.isfinite(values)]
             mean[a, b] = mean[b, a] = values.mean()
             se[a, b] = se[b, a] = values.std(ddof=1) / np.sqrt(len(values))
-    return Indices(mean, se)
+    return mean, se
 
 
 def item_consensus(matrix: np.ndarray, cluster: np.ndarray, K: int) -> np.ndarray:

@@ -1,26 +1,16 @@
-"""Two groups of cells compared: log odds, rate and hazard ratios, Welch's t, means of cells known up to limits.
+"""Two groups of cells compared: log odds, rate and hazard ratios, Welch's t, means of cells known up to limits."""
 
-Many p-values corrected. Plain NumPy.
-"""
-
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import stats
+from scipy.stats.contingency import association, crosstab
 
 from plurigp.data.observed import Observed
-from plurigp.study.findings.censored import (
-    Group,
-    Normals,
-    determined,
-    fit_normals,
-    likelihood_interval,
-    likelihood_ratio,
-    one_sided_mean,
-    open_side,
-    shared_sd_likelihood,
-)
+from plurigp.study.findings import censored
+from plurigp.study.findings.censored import Group, Normals, determined, fit_normals, open_side
 from plurigp.study.findings.survival import Z_95, excess_events, log_rank, median_time
 
 LOG_ODDS_RATIO, LOG_RATE_RATIO, LOG_HAZARD_RATIO = "log odds ratio", "log rate ratio", "log hazard ratio"
@@ -50,67 +40,42 @@ class Contrast:
 
 def log_odds_ratio(inside: np.ndarray, outside: np.ndarray) -> Contrast:
     """Of yes against no (1 and 0), half a row added to each of the four counts (Haldane–Anscombe), Wald interval."""
-    a, c = float(inside.sum()), float(outside.sum())
-    b, d = len(inside) - a, len(outside) - c
-    counts = np.array([a, b, c, d]) + 0.5
-    estimate = float(np.log(counts[0] * counts[3] / (counts[1] * counts[2])))
-    return _wald(LOG_ODDS_RATIO, inside, outside, estimate, float(np.sqrt((1 / counts).sum())))
+    a, b, c, d = (count + 0.5 for side in (inside, outside) for count in (side.sum(), len(side) - side.sum()))
+    se = float(np.sqrt(1 / a + 1 / b + 1 / c + 1 / d))
+    return _wald(LOG_ODDS_RATIO, inside, outside, float(np.log(a * d / (b * c))), se)
 
 
 def log_rate_ratio(inside: np.ndarray, outside: np.ndarray) -> Contrast:
     """Of mean counts, half an event added to each side; the variances are the cells' own, so overdispersion counts."""
     means = [(cells.sum() + 0.5) / len(cells) for cells in (inside, outside)]
-    variances = [max(cells.var(ddof=1), mean) / len(cells) / mean**2
-                 for cells, mean in zip((inside, outside), means, strict=True)]  # fmt: skip
-    estimate = float(np.log(means[0] / means[1]))
-    return _wald(LOG_RATE_RATIO, inside, outside, estimate, float(np.sqrt(sum(variances))))
+    sides = zip((inside, outside), means, strict=True)
+    variance = sum(max(cells.var(ddof=1), mean) / len(cells) / mean**2 for cells, mean in sides)
+    return _wald(LOG_RATE_RATIO, inside, outside, float(np.log(means[0] / means[1])), float(np.sqrt(variance)))
 
 
 def _wald(measure: str, inside: np.ndarray, outside: np.ndarray, estimate: float, se: float) -> Contrast:
-    return Contrast(
-        measure,
-        len(inside),
-        len(outside),
-        float(inside.mean()),
-        float(outside.mean()),
-        estimate,
-        estimate - Z_95 * se,
-        estimate + Z_95 * se,
-        estimate / se,
-        float(2 * stats.norm.sf(abs(estimate / se))),
-        standardised_difference(inside, outside),
-    )
+    means, effect = (float(inside.mean()), float(outside.mean())), standardised_difference(inside, outside)
+    return Contrast(measure, len(inside), len(outside), *means, *_by_normal(estimate, se), effect)
+
+
+def _by_normal(estimate: float, se: float) -> tuple[float, float, float, float, float]:
+    """The estimate, its 95 % interval, z and p."""
+    z = estimate / se
+    return estimate, estimate - Z_95 * se, estimate + Z_95 * se, z, float(2 * stats.norm.sf(abs(z)))
 
 
 def welch(inside: np.ndarray, outside: np.ndarray) -> Contrast:
     """Difference of means with Welch's t and its interval; NaN where neither side varies."""
-    parts = [cells.var(ddof=1) / len(cells) for cells in (inside, outside)]
     means = float(inside.mean()), float(outside.mean())
-    counts = len(inside), len(outside)
-    return _student(counts, means, sum(parts), _satterthwaite(parts, counts), standardised_difference(inside, outside))
-
-
-def _satterthwaite(parts: Sequence[float], counts: Sequence[float | int]) -> float:
-    """Degrees of freedom of a sum of two estimated variances, by their shares so that no unit overflows; NaN of 0."""
-    largest = max(parts)
-    if not largest > 0:
-        return NAN
-    shares = [v / largest for v in parts]
-    return sum(shares) ** 2 / sum(v**2 / (n - 1) for v, n in zip(shares, counts, strict=True))
-
-
-def _student(
-    counts: tuple[int, int], means: tuple[float, float], variance: float, degrees: float, effect: float
-) -> Contrast:
-    """A difference of means by Student's t."""
-    difference, se = means[0] - means[1], float(np.sqrt(variance))
     low = high = t = p = NAN
-    if se > 0:
-        t = difference / se
-        p = float(2 * stats.t.sf(abs(t), degrees))
-        reach = float(stats.t.ppf(0.975, degrees)) * se
-        low, high = difference - reach, difference + reach
-    return Contrast(MEAN_DIFFERENCE, *counts, *means, difference, low, high, t, p, effect)
+    unit = float(np.sqrt(max(inside.var(ddof=1), outside.var(ddof=1))))  # others may overflow within SciPy
+    if unit > 0:
+        with warnings.catch_warnings(action="ignore", category=RuntimeWarning):  # of a side that does not vary
+            test = stats.ttest_ind(inside / unit, outside / unit, equal_var=False)
+        low, high = (unit * float(end) for end in test.confidence_interval(0.95))
+        t, p = float(test.statistic), float(test.pvalue)
+    effect = standardised_difference(inside, outside)
+    return Contrast(MEAN_DIFFERENCE, len(inside), len(outside), *means, means[0] - means[1], low, high, t, p, effect)
 
 
 def welch_of_logs(inside: np.ndarray, outside: np.ndarray) -> Contrast:
@@ -134,15 +99,14 @@ def standardised_difference(inside: np.ndarray, outside: np.ndarray) -> float:
 
 
 def censored_means(inside: Observed, outside: Observed) -> Contrast:
-    """Difference of means of cells of which some are known up to limits, as normals by maximum likelihood.
+    """Difference of means of normals fitted by maximum likelihood to cells of which some are known up to limits.
 
-    Test and interval by the likelihood ratio, as t² = ν (e^{χ²/(ν+2)} − 1): without limits that is Student's t where
-    the groups share a variance, and with their own ones Welch's test is taken itself. Each group has its own variance
-    where both know enough values to tell one. Otherwise the variance would trade off against the mean, so they share
-    it. A group known on one side only ("<0.5" throughout) has no finite mean by maximum likelihood: the interval is
-    open there, and the estimate takes the mean at which such a group comes about every other time.
-
-    `inside` and `outside` are NaN where a group with few values has its mean outside everything seen in it.
+    Test and interval are by the likelihood ratio as t² = ν (e^{χ²/(ν+2)} − 1), which is Student's t of values without
+    limits and with one variance; where no cell has a limit, Welch's test is used. Each group has its own variance where
+    both have enough known values to estimate one, otherwise they share it. A group known on one side only ("<0.5"
+    throughout) has no finite maximum-likelihood mean: the interval is open there, and the estimate takes the mean at
+    which such a group has probability ½. `inside` and `outside` are NaN where a group with few values has its mean
+    outside all its bounds.
     """
     if inside.exact.all() and outside.exact.all():
         return welch(inside.low, outside.low)
@@ -170,19 +134,19 @@ def _tells_variance(cells: Observed) -> bool:
 
 def _with_own_variances(counts: tuple[int, int], sides: Sequence[Observed], fits: Sequence[Normals]) -> Contrast:
     a, b = (Group.of(cells.low, cells.high, fit) for cells, fit in zip(sides, fits, strict=True))
-    sizes = [len(cells) for cells in sides]
-    unbiased = [n / (n - 1) for n in sizes]
-    parts = [float(fit.covariance[0, 0]) * more for fit, more in zip(fits, unbiased, strict=True)]
-    degrees, se = _satterthwaite(parts, sizes), float(np.sqrt(sum(parts)))
-    sd = float(np.sqrt((a.sd**2 * unbiased[0] + b.sd**2 * unbiased[1]) / 2))
+    sizes = np.array([len(cells) for cells in sides])
+    unbiased = sizes / (sizes - 1)
+    variances = unbiased * [fit.covariance[0, 0] for fit in fits]
+    shares = variances / variances.max()
+    degrees = float(shares.sum() ** 2 / (shares**2 / (sizes - 1)).sum())  # Satterthwaite's
+    sd = float(np.sqrt((unbiased * [a.sd**2, b.sd**2]).mean()))
 
     def chi2(difference: float) -> float:
-        return likelihood_ratio(a, b, difference)
+        return censored.likelihood_ratio(a, b, difference)
 
-    difference = a.mean - b.mean
-    interval = likelihood_interval(chi2, difference, se, _critical(degrees), degrees > MANY)
-    t, p = _t_of_likelihood(chi2(0.0), difference, degrees)
-    return Contrast(MEAN_DIFFERENCE, *counts, a.mean, b.mean, difference, *interval, t, p, difference / sd)
+    difference, se = a.mean - b.mean, float(np.sqrt(variances.sum()))
+    test = _by_likelihood(chi2, chi2(0.0), difference, se, degrees, degrees > MANY, 0)
+    return Contrast(MEAN_DIFFERENCE, *counts, a.mean, b.mean, *test, difference / sd)
 
 
 def _with_one_variance(counts: tuple[int, int], inside: Observed, outside: Observed) -> Contrast:
@@ -194,22 +158,22 @@ def _with_one_variance(counts: tuple[int, int], inside: Observed, outside: Obser
     one, each = fits
     open_sides = [open_side(*bounds) for bounds in sides]
     means = [
-        one_sided_mean(*bounds, each.sd) if is_open else float(mean)
+        censored.one_sided_mean(*bounds, each.sd) if is_open else float(mean)
         for bounds, is_open, mean in zip(sides, open_sides, each.mean, strict=True)
     ]
     difference, degrees = means[0] - means[1], float(len(low) - 2)
     se = each.sd if any(open_sides) else float(np.sqrt(np.array([1, -1]) @ each.covariance @ np.array([1, -1])))
-    log_likelihood = shared_sd_likelihood(*sides)
+    log_likelihood = censored.shared_sd_likelihood(*sides)
 
     def chi2(difference: float) -> float:
         return 2 * (each.log_likelihood - log_likelihood(difference))
 
+    at_zero = 2 * (each.log_likelihood - one.log_likelihood)
     wald, unbounded = degrees > MANY and not any(open_sides), open_sides[0] - open_sides[1]
-    interval = likelihood_interval(chi2, difference, se, _critical(degrees), wald, unbounded)
-    t, p = _t_of_likelihood(2 * (each.log_likelihood - one.log_likelihood), difference, degrees)
+    test = _by_likelihood(chi2, at_zero, difference, se, degrees, wald, unbounded)
     shown = _mean_if_seen(inside, means[0]), _mean_if_seen(outside, means[1])
     effect = difference / (each.sd * float(np.sqrt(len(low) / degrees)))
-    return Contrast(MEAN_DIFFERENCE, *counts, *shown, difference, *interval, t, p, effect)
+    return Contrast(MEAN_DIFFERENCE, *counts, *shown, *test, effect)
 
 
 def _one_mean_and_each(low: np.ndarray, high: np.ndarray, group: np.ndarray) -> tuple[Normals, Normals] | None:
@@ -220,15 +184,14 @@ def _one_mean_and_each(low: np.ndarray, high: np.ndarray, group: np.ndarray) -> 
     return (one, each) if one.found and each.sd >= 1e-3 * one.sd else None
 
 
-def _t_of_likelihood(chi2: float, difference: float, degrees: float) -> tuple[float, float]:
-    """Student's t that has the likelihood ratio of the same values without limits, and its p."""
-    t = float(np.sign(difference) * np.sqrt(degrees * np.expm1(max(0.0, chi2) / (degrees + 2))))
-    return t, float(2 * stats.t.sf(abs(t), degrees))
-
-
-def _critical(degrees: float) -> float:
-    """χ² of a t at the 5 % level."""
-    return float((degrees + 2) * np.log1p(stats.t.ppf(0.975, degrees) ** 2 / degrees))
+def _by_likelihood(
+    chi2: Callable[[float], float], at_zero: float, estimate: float, se: float, degrees: float, wald: bool, side: int
+) -> tuple[float, float, float, float, float]:
+    """The estimate, its 95 % interval, and Student's t that without limits has this likelihood ratio, with its p."""
+    critical = float((degrees + 2) * np.log1p(stats.t.ppf(0.975, degrees) ** 2 / degrees))  # χ² of a t at the 5 % level
+    low, high = censored.likelihood_interval(chi2, estimate, se, critical, wald, side)
+    t = float(np.sign(estimate) * np.sqrt(degrees * np.expm1(max(0.0, at_zero) / (degrees + 2))))
+    return estimate, low, high, t, float(2 * stats.t.sf(abs(t), degrees))
 
 
 def _mean_if_seen(cells: Observed, mean: float) -> float:
@@ -267,12 +230,9 @@ def log_hazard_ratio(inside: Observed, outside: Observed) -> Contrast:
     means = median_time(time, event), median_time(other, other_event)
     if variance <= 0:
         return Contrast(LOG_HAZARD_RATIO, len(inside), len(outside), *means, *[NAN] * 6)
-    estimate, se = excess / variance, variance**-0.5
-    z = estimate / se
-    p = float(2 * stats.norm.sf(abs(z)))
-    interval = estimate - Z_95 * se, estimate + Z_95 * se
+    estimate = excess / variance
     effect = -estimate / SD_OF_LOG_HAZARD
-    return Contrast(LOG_HAZARD_RATIO, len(inside), len(outside), *means, estimate, *interval, z, p, effect)
+    return Contrast(LOG_HAZARD_RATIO, len(inside), len(outside), *means, *_by_normal(estimate, variance**-0.5), effect)
 
 
 def times_and_events(cells: Observed) -> tuple[np.ndarray, np.ndarray]:
@@ -297,16 +257,12 @@ class Association:
 
 def cramers_v(level: np.ndarray, group: np.ndarray) -> Association:
     """χ² of levels by groups, and Cramér's V."""
-    levels, groups = np.unique(level, return_inverse=True)[1], np.unique(group, return_inverse=True)[1]
-    counts = np.zeros((levels.max() + 1, groups.max() + 1))
-    np.add.at(counts, (levels, groups), 1.0)
+    counts = crosstab(level, group).count
     if min(counts.shape) < 2:
         return Association("Cramér's V", NAN, NAN, NAN)
-    expected = np.outer(counts.sum(1), counts.sum(0)) / counts.sum()
-    chi2 = float(((counts - expected) ** 2 / expected).sum())
-    degrees = (counts.shape[0] - 1) * (counts.shape[1] - 1)
-    effect = float(np.sqrt(chi2 / counts.sum() / (min(counts.shape) - 1)))
-    return Association("Cramér's V", effect, chi2, float(stats.chi2.sf(chi2, degrees)))
+    test = stats.chi2_contingency(counts, correction=False)
+    effect = association(counts, method="cramer")
+    return Association("Cramér's V", float(effect), float(test.statistic), float(test.pvalue))
 
 
 def kruskal_wallis(values: np.ndarray, group: np.ndarray) -> Association:
@@ -339,9 +295,6 @@ def hazard_association(cells: Observed, group: np.ndarray) -> Association:
 
 def benjamini_hochberg(p: np.ndarray) -> np.ndarray:
     """Adjusted p-values (q): the smallest false discovery rate at which each is called; NaN is left out."""
-    q = np.full(len(p), np.nan)
-    known = np.flatnonzero(np.isfinite(p))
-    order = known[np.argsort(p[known], kind="stable")]
-    raw = p[order] * len(order) / np.arange(1, len(order) + 1)
-    q[order] = np.minimum(np.minimum.accumulate(raw[::-1])[::-1], 1.0)
+    q, known = np.full(len(p), np.nan), np.isfinite(p)
+    q[known] = stats.false_discovery_control(p[known])
     return q

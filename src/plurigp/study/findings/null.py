@@ -1,6 +1,7 @@
 """What the indices would be without structure: shuffled labels (the paper's), and structureless tables."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,16 @@ from plurigp.data.write import write_bounds, write_times
 from plurigp.estimator import PluriGP
 from plurigp.study.findings.consensus import pair_consensus, random_pairs
 
-AT_ONCE = 32  # shuffles that share one pass over the consensus matrix, which is what takes time
+SHUFFLES_AT_ONCE = 32  # share one pass over the consensus matrix, which is what takes time
+
+
+@dataclass(frozen=True, eq=False)
+class Nulls:
+    """What the indices would be without structure: R draws of each null."""
+
+    permutation: np.ndarray  # [R K] consensus index of each subtype with its labels shuffled
+    reference: np.ndarray  # [R k] smallest agreement of half maps of structureless table r, cut into 2, 3, … clusters
+    reference_mean: np.ndarray  # [R] mean agreement of its clusters, at the chosen number of clusters
 
 
 def permuted_by_matrix(
@@ -24,8 +34,9 @@ def permuted_by_matrix(
     values, counts = np.where(known, matrix, 0).astype(np.float32), known.astype(np.float32)
     complete = bool(known.sum() == len(matrix) * (len(matrix) - 1))
     draws = []
-    for start in range(0, n_draws, AT_ONCE):
-        shuffled = np.stack([rng.permutation(cluster) for _ in range(start, min(start + AT_ONCE, n_draws))], axis=1)
+    for start in range(0, n_draws, SHUFFLES_AT_ONCE):
+        n_shuffles = min(SHUFFLES_AT_ONCE, n_draws - start)
+        shuffled = np.stack([rng.permutation(cluster) for _ in range(n_shuffles)], axis=1)
         one_hot = (shuffled[:, :, None] == np.arange(1, K + 1)).astype(np.float32).reshape(len(matrix), -1)
         n = one_hot.sum(0)
         pairs = n * (n - 1) if complete else np.einsum("nk,nk->k", counts @ one_hot, one_hot)
@@ -68,7 +79,7 @@ def structureless_table(model: PluriGP, frame: pd.DataFrame, seed: int) -> pd.Da
     Cells known up to a limit are drawn without it and censored anew, by limits that do not depend on the row.
     """
     table = model.coder_.table(frame)
-    coded = draw_table(model._ready(), table, seed)
+    coded = draw_table(model.predictor_, table, seed)
     drawn = model.coder_.frame(coded, frame.index)
     cells = {c.name: drawn[c.name].mask(~table.seen[:, d]) for d, c in enumerate(table.schema.columns)}
     rng = np.random.default_rng((seed, 1))

@@ -1,33 +1,17 @@
-"""From half maps to the number of subtypes, the consensus, and each subtype's robustness against both nulls."""
+"""Robustness of clusters: how well maps of complementary halves of the rows agree, against structureless tables."""
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.optimize import linear_sum_assignment
+from scipy.stats.contingency import crosstab
 
-from plurigp.study.findings.cluster import TOO_SMALL, Choice, agreement, fewest_references, matched
-from plurigp.study.findings.consensus import (
-    Indices,
-    cdf,
-    consensus_matrix,
-    item_consensus,
-    item_consensus_by_map,
-    matrix_indices,
-    pac,
-    pair_consensus,
-    random_pairs,
-    sampled_indices,
-)
-from plurigp.study.findings.mixture import Mixture, memberships, responsibilities
-from plurigp.study.findings.null import p_values, permuted_by_matrix, permuted_by_pairs, threshold
-from plurigp.study.fits.config import StudyConfig
-from plurigp.study.fits.tasks import Finished, seed_of
-from plurigp.study.result import Clusters, Consensus, Nulls
-
-SHOWN_ROWS = 1500  # rows of the consensus matrix that a result keeps, at most
-GRID = np.linspace(0, 1, 101)
+LEAST_SPREAD = 0.01  # sd of agreement between tables: a smaller one counts as this
+TOO_SMALL = 0.5  # part of the outlier share: a smaller cluster of a half map agrees with nothing
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,12 +21,6 @@ class HalfLabels:
     n_clusters: tuple[int, ...]
     labels: np.ndarray
     rows: tuple[np.ndarray, ...]
-
-    @staticmethod
-    def of(n_clusters: tuple[int, ...], finished: Sequence[Finished]) -> "HalfLabels":
-        """Put together what the tasks left."""
-        labels = np.stack([f.arrays["labels"] for f in finished])
-        return HalfLabels(n_clusters, labels, tuple(f.arrays["rows"] for f in finished))
 
     def at(self, K: int) -> np.ndarray:
         """[R N]; one cluster is everybody."""
@@ -64,137 +42,121 @@ def pair_agreement(halves: HalfLabels, K: int, least: float) -> np.ndarray:
     return np.stack([agreement(labels[r], labels[r + 1], K, least) for r in range(0, len(labels), 2)])
 
 
-def choose(halves: HalfLabels, references: HalfLabels | None, config: StudyConfig) -> Choice:
-    """Stability by number of clusters, of the data and of every structureless table."""
-    least = TOO_SMALL * config.outlier_share
-    tried = [K for K in halves.n_clusters if config.max_subtypes >= K]
-    by_pair = np.stack([pair_agreement(halves, K, least).min((1, 2)) for K in tried], axis=1)  # [pairs k]
-    reference = np.zeros((0, len(tried)))
-    if references is not None:
-        reference = np.stack([pair_agreement(references, K, least).min((1, 2)) for K in tried], axis=1)
-    return Choice(np.array(tried), by_pair.mean(0), reference, config.level, by_pair[0])
+def agreement(first: np.ndarray, second: np.ndarray, K: int, least: float) -> np.ndarray:
+    """For each cluster of two labellings [2 K], the share of its pairs that the other keeps together.
+
+    1 is perfect; a cut at random gives 1/K. A cluster with less than the share `least` of the rows gets 0.
+    """
+    counts = _contingency(first, second, K)
+    both = []
+    for table in (counts, counts.T):
+        n = table.sum(1)
+        kept = (table * (table - 1)).sum(1) / np.maximum(n * (n - 1), 1)
+        both.append(np.where(n >= max(2, least * len(first)), kept, 0.0))
+    return np.stack(both)
+
+
+def matched(reference: np.ndarray, other: np.ndarray, K: int) -> np.ndarray:
+    """For each cluster of `reference` [K] the cluster of `other` that shares most rows with it, one to one."""
+    return linear_sum_assignment(-_contingency(reference, other, K))[1]
+
+
+def _contingency(first: np.ndarray, second: np.ndarray, K: int) -> np.ndarray:
+    """How many rows [K K] are in cluster k of the first and l of the second labelling."""
+    return crosstab(first, second, levels=(np.arange(K), np.arange(K))).count
+
+
+def fewest_references(level: float) -> int:
+    """Structureless tables from which on a p-value, (1 + as large) / (1 + tables), can be as small as the level."""
+    return math.ceil(1 / level - 1e-9) - 1
 
 
 @dataclass(frozen=True, eq=False)
-class Robustness:
-    """What stands behind the subtypes."""
+class Choice:
+    """Agreement of half maps by number of clusters 2, 3, …, against structureless tables (the reference)."""
 
-    consensus: Consensus
-    nulls: Nulls
-    subtypes: pd.DataFrame
-    pac: float
-    sampled_pairs: int
+    n_clusters: np.ndarray  # [k]
+    stability: np.ndarray  # [k] smallest agreement of a cluster, averaged over pairs of half maps
+    reference: np.ndarray  # [R k] the same of each structureless table, from one pair
+    level: float
+    one_pair: np.ndarray  # [k] the table's own from its first pair alone, to be compared with the reference
 
+    @property
+    def null(self) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and sd [k] over the structureless tables and this one; without any, those of a cut at random and 1."""
+        if not len(self.reference):
+            return 1.0 / self.n_clusters, np.ones(len(self.n_clusters))
+        tables = np.vstack([self.reference, self.one_pair])
+        return tables.mean(0), np.maximum(tables.std(0, ddof=1), LEAST_SPREAD)
 
-def robustness(
-    x: np.ndarray,
-    clusters: Clusters,
-    K: int,
-    halves: HalfLabels,
-    references: HalfLabels | None,
-    choice: Choice,
-    config: StudyConfig,
-) -> Robustness:
-    """Consensus of the K-cluster half maps within each subtype, and both nulls."""
-    rng = np.random.default_rng(seed_of(config.random_state, "consensus"))
-    cluster, n_strata, drawn = clusters.subtype, clusters.n_strata, halves.drawn(K)
-    if len(cluster) <= config.consensus_rows:
-        matrix = consensus_matrix(drawn)
-        indices = matrix_indices(matrix, cluster, n_strata)
-        item = item_consensus(matrix, cluster, n_strata)
-        values = matrix[np.triu_indices(len(matrix), 1)]
-        permuted = permuted_by_matrix(matrix, cluster, n_strata, config.n_permutations, rng)
-        n_pairs = 0
-    else:
-        n_pairs = config.sampled_pairs
-        indices = sampled_indices(drawn, cluster, n_strata, n_pairs // n_strata, rng)
-        item = item_consensus_by_map(drawn, cluster, n_strata)
-        values = pair_consensus(drawn, *random_pairs(len(cluster), n_pairs, rng))
-        permuted = permuted_by_pairs(drawn, cluster, n_strata, config.n_permutations, n_pairs, rng)
-    rows = _shown_rows(cluster, item, rng)
-    consensus = Consensus(
-        rows, consensus_matrix(drawn[:, rows]), item, indices.mean, indices.se, GRID, cdf(values, GRID)
-    )
-    nulls = Nulls(permuted, choice.reference, _reference_mean(references, K, config))
-    table = _subtypes(clusters, indices, _own_agreement(x, clusters, K, halves, config), nulls, choice, config)
-    return Robustness(consensus, nulls, table, pac(values), n_pairs)
+    @property
+    def gain(self) -> np.ndarray:
+        """[k] stability beyond what is expected without structure."""
+        return self.stability - self.null[0]
 
+    @property
+    def p_by_number(self) -> np.ndarray:
+        """[k] Monte Carlo p-values, adjusted for having tried all numbers of clusters (Westfall and Young's maxT).
 
-def _shown_rows(cluster: np.ndarray, item: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """All rows or an even sample, ordered by subtype and by how firmly they belong to it; outliers last."""
-    rows = np.sort(rng.choice(len(cluster), min(len(cluster), SHOWN_ROWS), replace=False))
-    rank = np.where(cluster[rows] > 0, cluster[rows], np.iinfo(int).max)
-    return rows[np.lexsort((-np.nan_to_num(item[rows]), rank))]
+        Gains are divided by their spread, which is larger for few clusters: these would otherwise decide the maximum.
+        One pair of half maps is compared with one pair: an average over pairs varies less, and agreement is skewed.
+        """
+        if not len(self.reference):
+            return np.full(len(self.n_clusters), np.nan)
+        expected, spread = self.null
+        largest = ((self.reference - expected) / spread).max(1)
+        return (1 + (largest[:, None] >= (self.one_pair - expected) / spread).sum(0)) / (1 + len(largest))
 
+    @property
+    def p(self) -> float:
+        """The smallest of the adjusted p-values; NaN without a reference."""
+        return float(self.p_by_number.min())
 
-def _own_agreement(x: np.ndarray, clusters: Clusters, K: int, halves: HalfLabels, config: StudyConfig) -> np.ndarray:
-    """Agreement of the half maps' clusters that are nearest to each subtype [n_strata]."""
-    component, names = base_labels(clusters, x, K)
-    pairs = pair_agreement(halves, K, TOO_SMALL * config.outlier_share)  # [pairs 2 K]
-    labels = halves.at(K)
-    own = np.zeros(K)
-    for r, label in enumerate(labels):
-        own += pairs[r // 2, r % 2][matched(component, label, K)] / len(labels)
-    return own[np.argsort(names, kind="stable")][-clusters.n_strata :]
+    @property
+    def structured(self) -> bool | None:
+        """Whether any number of clusters agrees better than structureless tables do.
 
+        None where that cannot be said: without a reference, or with so few tables that no p-value reaches the level.
+        """
+        if len(self.reference) < fewest_references(self.level):
+            return None
+        return bool(self.p <= self.level + 1e-12)
 
-def base_labels(clusters: Clusters, x: np.ndarray, K: int) -> tuple[np.ndarray, np.ndarray]:
-    """What half maps cut into K are matched with: a cluster 0 … K−1 for every row [N], and its subtype [K].
+    @property
+    def described(self) -> int:
+        """How many strata describe the map: of the numbers with a significant gain, the one with the largest gain.
 
-    By the means of the positions alone: it says which clusters correspond and labels no row.
-    Where the mixture has further, small components (the paper's), their rows go to the nearest subtype.
-    """
-    if len(clusters.mixture.weights) == K:
-        return component_of(clusters.mixture, x), clusters.mixture.subtype
-    return memberships(clusters.mixture, x)[1].argmax(1), np.arange(1, K + 1)
+        Where there is none, that with the largest gain over its spread, as in the test: two clusters vary most, so that
+        by the gain alone every continuum would be cut in two or three.
+        """
+        score = self.gain / self.null[1]
+        if self.structured:
+            score = np.where(self.p_by_number <= self.level + 1e-12, self.gain, -np.inf)
+        return int(self.n_clusters[np.argmax(score)])
 
-
-def component_of(mixture: Mixture, x: np.ndarray) -> np.ndarray:
-    """The likeliest component of every row's mean [N], outliers' components too; for matching alone."""
-    return responsibilities(mixture, x).argmax(1)
-
-
-def _reference_mean(references: HalfLabels | None, K: int, config: StudyConfig) -> np.ndarray:
-    """The mean agreement of the clusters of each structureless table [R]."""
-    if references is None:
-        return np.zeros(0)
-    if K == 1:
-        return np.ones(len(references.labels) // 2)
-    return pair_agreement(references, K, TOO_SMALL * config.outlier_share).mean((1, 2))
+    def frame(self, chosen: int) -> pd.DataFrame:
+        """One line per number of clusters; `chosen` is the one into which the map is cut."""
+        R = len(self.reference)
+        none = np.full(len(self.n_clusters), np.nan)
+        return pd.DataFrame(
+            {
+                "n_clusters": self.n_clusters,
+                "stability": self.stability,
+                "reference_mean": self.reference.mean(0) if R else none,
+                "reference_sd": self.reference.std(0, ddof=1) if R > 1 else none,
+                "threshold": np.quantile(self.reference, 1 - self.level, axis=0) if R else none,
+                "gain": self.gain,
+                "p": self.p_by_number,
+                "chosen": self.n_clusters == chosen,
+            }
+        )
 
 
 def untested(facts: Mapping[str, Any]) -> str:
-    """The setting with which robustness would have been tested, where it was not; empty where it was.
+    """The setting that robustness needs to be tested, where it was not; empty where it was.
 
-    Without enough structureless tables, or without shuffled labels, `robust` is False for want of a test.
+    Without enough structureless tables, or without label permutations, `robust` is False because nothing was tested.
     """
     if facts["structured"] is None:
         return f"n_references = {fewest_references(facts['level'])}"
     return "n_permutations = 1000" if facts["structured"] and not facts["n_permutations"] else ""
-
-
-def _subtypes(
-    clusters: Clusters, indices: Indices, own: np.ndarray, nulls: Nulls, choice: Choice, config: StudyConfig
-) -> pd.DataFrame:
-    K, reference = clusters.n_strata, nulls.reference_mean
-    sizes = np.bincount(clusters.subtype, minlength=K + 1)[1:]
-    certainty = [clusters.probability[clusters.subtype == k + 1, k].mean() for k in range(K)]
-    limit = threshold(nulls.permutation, config.level)
-    reference_p = p_values(np.repeat(reference[:, None], K, axis=1), own)
-    robust = (indices.within > limit) & (K > 1) & (choice.structured is True)
-    return pd.DataFrame(
-        {
-            "subtype": np.arange(1, K + 1),
-            "size": sizes,
-            "share": sizes / len(clusters.subtype),
-            "certainty": certainty,
-            "index": indices.within,
-            "index_se": np.diag(indices.se),
-            "permutation_threshold": limit,
-            "permutation_p": p_values(nulls.permutation, indices.within),
-            "agreement": own,
-            "reference_threshold": np.quantile(reference, 1 - config.level) if len(reference) else np.nan,
-            "reference_p": reference_p,
-            "robust": robust & (reference_p <= config.level + 1e-12),
-        }
-    )

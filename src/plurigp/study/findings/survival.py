@@ -1,4 +1,7 @@
-"""Survival by subtype: Kaplan–Meier with log-log intervals, the log-rank test, risks at given times. Plain NumPy."""
+"""Survival by subtype: Kaplan–Meier with log-log intervals, the log-rank test, risks at given times."""
+
+import warnings
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -7,8 +10,8 @@ from scipy import stats
 from plurigp.core.text import at
 from plurigp.core.types import DataError
 
-STEPS = 100  # times at which a curve is read off: single event times are patients' own
-FEWEST = 5  # rows at risk below which a curve ends
+CURVE_STEPS = 100  # round times at which a curve is read off: event times would tell single patients
+MIN_AT_RISK = 5  # rows; with fewer a curve ends
 Z_95 = float(stats.norm.ppf(0.975))  # half of a 95 % interval, in standard errors
 SURVIVAL = ["subtype", "time", "at_risk", "survival", "low", "high"]
 RISKS = ["subtype", "time", "at_risk", "risk", "low", "high"]
@@ -41,20 +44,27 @@ def _as_events(column: pd.Series, name: str) -> np.ndarray:
 def kaplan_meier(time: np.ndarray, event: np.ndarray, at_times: np.ndarray) -> pd.DataFrame:
     """Survival at given times with the log-log interval of Greenwood's variance, and the rows still at risk.
 
+    Where S = 0 the variance is not defined: the interval then goes from 0 to the upper limit of the step before.
     After the last time of any row nothing is known (NaN), unless survival has reached 0 by then.
     """
-    moments, deaths = np.unique(time[event == 1], return_counts=True)
-    at_risk = _at_risk(time, moments)
-    survival = np.cumprod(1 - deaths / at_risk)
-    low, high = _log_log_interval(survival, deaths, at_risk)
-    step = np.searchsorted(moments, at_times, side="right")  # 0 is before the first event
-    curves = {
-        name: np.concatenate([[1.0], values])[step]
-        for name, values in (("survival", survival), ("low", low), ("high", high))
+    curve = _survival_function(time, event)
+    with warnings.catch_warnings(action="ignore", category=RuntimeWarning):  # of NaN where S is 1 or 0
+        interval = curve.confidence_interval(0.95, method="log-log")
+    high = pd.Series(interval.high.probabilities).ffill().fillna(1.0)
+    low = np.where(curve.probabilities > 0, pd.Series(interval.low.probabilities).fillna(1.0), 0.0)
+    survival = curve.evaluate(at_times)
+    known = (at_times <= time.max()) | (survival == 0)
+    step = np.searchsorted(curve.quantiles, at_times, side="right")  # 0 is before the first time
+    values = {"survival": survival} | {
+        name: np.concatenate([[1.0], limits])[step] for name, limits in (("low", low), ("high", high))
     }
-    followed = (at_times <= time.max()) | (curves["survival"] == 0)
-    known = {name: np.where(followed, values, np.nan) for name, values in curves.items()}
-    return pd.DataFrame({"time": at_times, "at_risk": _at_risk(time, at_times), **known})
+    shown = {name: np.where(known, column, np.nan) for name, column in values.items()}
+    return pd.DataFrame({"time": at_times, "at_risk": _at_risk(time, at_times), **shown})
+
+
+def _survival_function(time: np.ndarray, event: np.ndarray) -> Any:
+    """SciPy's EmpiricalDistributionFunction: a step at every time of a row."""
+    return stats.ecdf(stats.CensoredData.right_censored(time, event == 0)).sf
 
 
 def _at_risk(time: np.ndarray, moments: np.ndarray) -> np.ndarray:
@@ -62,25 +72,10 @@ def _at_risk(time: np.ndarray, moments: np.ndarray) -> np.ndarray:
     return len(time) - np.searchsorted(np.sort(time), moments, side="left")
 
 
-def _log_log_interval(survival: np.ndarray, deaths: np.ndarray, at_risk: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """S ^ exp(± z √V / log S) with V = Σ d / (n (n − d)), lower limit first.
-
-    Where S = 0 the variance is not defined: the interval then goes from 0 to the upper limit of the step before.
-    """
-    left = survival > 0  # all steps but perhaps the last
-    log_survival = np.log(survival[left])
-    variance = np.cumsum(deaths[left] / (at_risk[left] * (at_risk[left] - deaths[left])))
-    reach = Z_95 * np.sqrt(variance) / log_survival
-    low, high = survival[left] ** np.exp(-reach), survival[left] ** np.exp(reach)
-    if not left.all():
-        low, high = np.append(low, 0.0), np.append(high, high[-1] if len(high) else 1.0)
-    return low, high
-
-
 def median_time(time: np.ndarray, event: np.ndarray) -> float:
     """When half have had the event, by Kaplan and Meier; NaN where that is not reached."""
-    moments = np.unique(time[event == 1])
-    reached = moments[kaplan_meier(time, event, moments)["survival"].to_numpy() <= 0.5 + 1e-12]
+    curve = _survival_function(time, event)
+    reached = curve.quantiles[curve.probabilities <= 0.5 + 1e-12]
     return float(reached[0]) if len(reached) else float("nan")
 
 
@@ -98,7 +93,10 @@ def excess_events(time: np.ndarray, event: np.ndarray, group: np.ndarray) -> tup
 
 
 def log_rank(time: np.ndarray, event: np.ndarray, group: np.ndarray) -> tuple[float, int, float]:
-    """χ², degrees of freedom and p of the log-rank test over all groups; NaN without two groups or without events."""
+    """χ², degrees of freedom and p of the log-rank test; NaN without two groups or without events.
+
+    Over any number of groups, where SciPy's compares two.
+    """
     excess, covariance = excess_events(time, event, group)
     degrees = len(excess) - 1
     if not covariance.any():
@@ -116,14 +114,14 @@ def survival_by_subtype(
     """
     known = np.isfinite(time) & np.isfinite(event)
     time, event, subtype = time[known], event[known], subtype[known]
-    if len(time) < FEWEST:
+    if len(time) < MIN_AT_RISK:
         return no_outcome()
     curves, risks = [], []
     for k in range(K + 1):
         own = np.ones(len(time), dtype=bool) if k == 0 else subtype == k
-        if own.sum() >= FEWEST:
+        if own.sum() >= MIN_AT_RISK:
             curve = kaplan_meier(time[own], event[own], _grid(time))
-            curves.append(curve[curve["at_risk"] >= FEWEST].assign(subtype=k)[SURVIVAL])
+            curves.append(curve[curve["at_risk"] >= MIN_AT_RISK].assign(subtype=k)[SURVIVAL])
             point = kaplan_meier(time[own], event[own], np.asarray(horizons, float))
             risk = {"risk": 1 - point["survival"], "low": 1 - point["high"], "high": 1 - point["low"]}
             risks.append(point.assign(subtype=k, **risk)[RISKS])
@@ -141,7 +139,7 @@ def no_outcome() -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
 
 def _grid(time: np.ndarray) -> np.ndarray:
     """Round times from 0 up to the latest."""
-    step = max(float(time.max()), 1e-9) / STEPS
+    step = max(float(time.max()), 1e-9) / CURVE_STEPS
     unit = 10.0 ** np.floor(np.log10(step))
     step = unit * next(m for m in (1.0, 2.0, 5.0, 10.0) if m * unit >= step * (1 - 1e-9))
     return step * np.arange(int(np.floor(time.max() / step)) + 1)

@@ -1,4 +1,4 @@
-"""Two dimensions of the map for the eye."""
+"""A two-dimensional view of the map."""
 
 from importlib.util import find_spec
 
@@ -14,7 +14,7 @@ def two_dimensions(x: np.ndarray) -> np.ndarray:
 
 
 def view_of(mean: np.ndarray, seed: int) -> tuple[np.ndarray, str]:
-    """A view for the eye and its method: UMAP where installed and useful, the two principal axes otherwise."""
+    """A two-dimensional view and its method: UMAP where it is installed and Q > 2, otherwise the principal axes."""
     if mean.shape[1] <= 2 or find_spec("umap") is None:
         return two_dimensions(mean), "pca"
     from umap import UMAP

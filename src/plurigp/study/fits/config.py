@@ -1,5 +1,6 @@
-"""What a study is asked to do: one frozen record, from keywords or TOML, written back exactly."""
+"""What a study is asked to do: one frozen record, from keywords or TOML, checked once, written back exactly."""
 
+import hashlib
 import math
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -8,20 +9,24 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
+import tomlkit
+
 from plurigp.core.text import listing, nearest, show
 from plurigp.core.types import DataError
 from plurigp.estimator import PluriGP
 from plurigp.estimator.parameters import check_parameters
+from plurigp.study.fits.store import plain
 
-COUNTS = {  # the smallest value that makes sense
+LEAST = {  # smallest value of each count
     "n_restarts": 1, "batch_size": 1, "selection_rows": 20, "max_clusters": 2, "mixture_inits": 1,
     "max_subtypes": 2, "n_refits": 2, "n_permutations": 0, "n_references": 0, "consensus_rows": 10,
     "sampled_pairs": 1000, "random_state": 0,
 }  # fmt: skip
 SHARES = ("test_share", "hidden_share", "outlier_share", "level")
 COVARIANCES = ("tied", "full")
-OneOrMore = Any  # a number or any number of them; checked, and a tuple ever after
-SET_BY_STUDY = ("n_components", "schema", "max_epochs", "batch_size", "random_state", "verbose")  # not by `model`
+RULES = ("stability", "paper")  # by which a study chooses the number of subtypes
+OneOrMore = Any  # a number or several; a tuple once checked
+SET_BY_STUDY = ("n_components", "schema", "max_epochs", "batch_size", "random_state", "verbose")  # not in `model`
 
 
 @dataclass(frozen=True)
@@ -72,51 +77,41 @@ class StudyConfig:
     model: Any = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name, least in COUNTS.items():
-            _check_count(name, getattr(self, name), least)
-        if self.max_epochs is not None:
-            _check_count("max_epochs", self.max_epochs, 1)
+        dimensions, horizons = _several(self.n_components), _several(self.horizons)
+        counts = [(name, getattr(self, name), least) for name, least in LEAST.items()]
+        counts += [("n_components", value, 1) for value in dimensions]
+        counts += [("max_epochs", self.max_epochs, 1)] if self.max_epochs is not None else []
+        counts += [("n_subtypes", self.n_subtypes, 1)] if self.n_subtypes not in RULES else []
+        for name, value, least in counts:
+            whole = _is(value, Integral) and value >= least
+            _require(whole, f"{name} = {show(value)} must be a whole number of at least {least}.")
         for name in SHARES:
             value = getattr(self, name)
-            if not _is(value, Real) or not 0 < value < 1:
-                raise DataError(f"{name} = {show(value)} must be a share above 0 and below 1.")
-        self._settle_sequences()
-        self._check_choices()
-
-    def _settle_sequences(self) -> None:
-        """Dimensions and horizons as tuples, whether one was given or several, and the model's parameters as a dict."""
-        dimensions, horizons = _several(self.n_components), _several(self.horizons)
-        if not dimensions:
-            raise DataError("n_components names no latent dimension; give one number or more.")
-        for value in dimensions:
-            _check_count("n_components", value, 1)
+            share = _is(value, Real) and 0 < value < 1
+            _require(share, f"{name} = {show(value)} must be a share above 0 and below 1.")
         for value in horizons:
-            _check_horizon(value)
-        if not isinstance(self.model, Mapping):
-            raise DataError(f"model = {show(self.model)} must hold parameters, such as kernel = 'rbf'.")
-        settled = {
-            "n_components": tuple(map(int, dimensions)),
-            "horizons": tuple(map(float, horizons)),
-            "model": dict(self.model),
-        }
-        for name, value in settled.items():
+            positive = _is(value, Real) and 0 < value < math.inf
+            _require(positive, f"horizons: {show(value)} must be a number above 0, in the unit of the time column.")
+        _require(dimensions, "n_components names no latent dimension; give one number or more.")
+        even = self.n_refits % 2 == 0
+        _require(even, f"n_refits = {self.n_refits} must be even: random halves come with their complements.")
+        known = self.covariance in COVARIANCES
+        _require(known, f"covariance = {show(self.covariance)} is not one of {listing(COVARIANCES)}.")
+        both = (self.time is None) == (self.event is None)
+        _require(both, "time and event go together; name both outcome columns or neither.")
+        _require(
+            self.n_subtypes in RULES or int(self.n_subtypes) * self.outlier_share <= 1,
+            f"n_subtypes = {self.n_subtypes}: not all of them can hold the share {self.outlier_share} of the rows, "
+            "below which a cluster is an outlier; ask for fewer or lower outlier_share.",
+        )
+        _check_model(self.model)
+        settled = {"n_components": tuple(map(int, dimensions)), "horizons": tuple(map(float, horizons))}
+        for name, value in {**settled, "model": dict(self.model)}.items():
             object.__setattr__(self, name, value)  # frozen
 
-    def _check_choices(self) -> None:
-        if self.n_refits % 2:
-            raise DataError(f"n_refits = {self.n_refits} must be even: random halves come with their complements.")
-        if self.n_subtypes not in ("stability", "paper"):
-            _check_count("n_subtypes", self.n_subtypes, 1)
-        if self.covariance not in COVARIANCES:
-            raise DataError(f"covariance = {show(self.covariance)} is not one of {listing(COVARIANCES)}.")
-        if (self.time is None) != (self.event is None):
-            raise DataError("time and event go together; name both outcome columns or neither.")
-        if isinstance(self.n_subtypes, int) and self.n_subtypes * self.outlier_share > 1:
-            raise DataError(
-                f"n_subtypes = {self.n_subtypes}: not all of them can hold the share {self.outlier_share} of the rows, "
-                "below which a cluster is an outlier; ask for fewer or lower outlier_share."
-            )
-        _check_model(self.model)
+    def seed_of(self, name: str) -> int:
+        """A seed that depends on the study's seed and on this name alone."""
+        return int.from_bytes(hashlib.sha256(f"{self.random_state}/{name}".encode()).digest()[:4], "little") >> 1
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values; `from_dict` restores it."""
@@ -127,8 +122,7 @@ class StudyConfig:
         """From keywords or parsed TOML; an unknown key is an error that names the nearest known one."""
         known = [f.name for f in fields(StudyConfig)]
         for key in given:
-            if key not in known:
-                raise DataError(f"unknown setting {show(key)}; known: {listing(known, 40)}.{nearest(key, known)}")
+            _require(key in known, f"unknown setting {show(key)}; known: {listing(known, 40)}.{nearest(key, known)}")
         return StudyConfig(**given)
 
 
@@ -143,30 +137,31 @@ def read_config(path: Path) -> dict[str, Any]:
 
 
 def config_toml(config: StudyConfig) -> str:
-    """The exact configuration as TOML that `read_config` takes; None is left out."""
-    plain = {key: value for key, value in config.to_dict().items() if value is not None}
-    tables = {key: value for key, value in plain.items() if isinstance(value, dict)}
-    lines = [f"{key} = {_toml(value)}" for key, value in plain.items() if key not in tables]
-    for name, table in tables.items():
-        lines += ["", f"[{name}]", *(f"{_toml(str(key))} = {_toml(value)}" for key, value in sorted(table.items()))]
-    return "\n".join(lines) + "\n"
+    """The exact configuration as TOML that `read_config` takes; None, which TOML lacks, is left out."""
+    return tomlkit.dumps(_without_none(plain(config.to_dict())))
 
 
-def _toml(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(_toml(item) for item in value) + "]"
-    if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{_toml(str(key))} = {_toml(item)}" for key, item in value.items()) + "}"
-    if not isinstance(value, str):
-        return repr(value)
-    body = "".join(c if c.isprintable() and c not in '"\\' else _escaped(c) for c in value)
-    return f'"{body}"'
+def _without_none(given: Mapping[str, Any]) -> dict[str, Any]:
+    kept = {key: value for key, value in given.items() if value is not None}
+    return {key: _without_none(value) if isinstance(value, Mapping) else value for key, value in kept.items()}
 
 
-def _escaped(character: str) -> str:
-    return f"\\{character}" if character in '"\\' else f"\\U{ord(character):08X}"
+def _check_model(given: Any) -> None:
+    """Names and values of PluriGP's parameters, before the first fit.
+
+    Not whether a device exists: that is known only where the fits run, which may be other machines.
+    """
+    _require(isinstance(given, Mapping), f"model = {show(given)} must hold parameters, such as kernel = 'rbf'.")
+    parameters = PluriGP().get_params()
+    free = [name for name in parameters if name not in SET_BY_STUDY]
+    for name in given:
+        _require(name not in SET_BY_STUDY, f"model: {show(name)} is set by the study itself; leave it out there.")
+        unknown = f"model: unknown parameter {show(name)}; known: {listing(free, 40)}.{nearest(name, free)}"
+        _require(name in parameters, unknown)
+    try:
+        check_parameters({**parameters, **given})
+    except ValueError as error:
+        raise DataError(f"model: {error}.") from None
 
 
 def _several(given: Any) -> tuple[Any, ...]:
@@ -174,35 +169,10 @@ def _several(given: Any) -> tuple[Any, ...]:
     return tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else (given,)
 
 
-def _check_horizon(value: Any) -> None:
-    if not _is(value, Real) or not 0 < value < math.inf:
-        raise DataError(f"horizons: {show(value)} must be a number above 0, in the unit of the time column.")
-
-
-def _check_model(given: Mapping[str, Any]) -> None:
-    """Before the first fit rather than in it: names and values of the parameters that are handed on to PluriGP.
-
-    Not whether a device exists: that is known only where the fits run, which may be other machines.
-    """
-    parameters = PluriGP().get_params()
-    for name in given:
-        if name in SET_BY_STUDY:
-            raise DataError(f"model: {show(name)} is set by the study itself; leave it out there.")
-        if name not in parameters:
-            known = [key for key in parameters if key not in SET_BY_STUDY]
-            raise DataError(
-                f"model: unknown parameter {show(name)}; known: {listing(known, 40)}.{nearest(name, known)}"
-            )
-    try:
-        check_parameters({**parameters, **given})
-    except ValueError as error:
-        raise DataError(f"model: {error}.") from None
-
-
-def _check_count(name: str, value: Any, least: int) -> None:
-    if not _is(value, Integral) or value < least:
-        raise DataError(f"{name} = {show(value)} must be a whole number of at least {least}.")
-
-
 def _is(value: object, of: type) -> bool:
     return isinstance(value, of) and not isinstance(value, bool)
+
+
+def _require(holds: object, message: str) -> None:
+    if not holds:
+        raise DataError(message)

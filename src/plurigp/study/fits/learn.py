@@ -1,6 +1,6 @@
 """All fits of a study in their order: maps to choose from, the map, half maps, half maps of structureless tables."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -10,7 +10,6 @@ from threading import Thread
 import numpy as np
 import pandas as pd
 
-from plurigp.estimator import load
 from plurigp.study.findings.cluster import paper_mixture
 from plurigp.study.findings.mixture import Mixture
 from plurigp.study.findings.null import structureless_table
@@ -18,17 +17,17 @@ from plurigp.study.findings.robustness import HalfLabels
 from plurigp.study.fits.config import StudyConfig
 from plurigp.study.fits.pool import Pool, Tables
 from plurigp.study.fits.select import selection_frame, selection_tasks
-from plurigp.study.fits.tasks import MAP, REFERENCE, REFIT, TRACED, Finished, Task, seed_of
+from plurigp.study.fits.tasks import MAP, REFERENCE, REFIT, TRACED, Finished, Task
 
-ROWS_PER_CLUSTER = 30  # of a half map, on average, up to which numbers of clusters are tried
+ROWS_PER_CLUSTER = 30  # of a half map, on average: numbers of clusters that leave fewer are not tried
 
 
 @dataclass(frozen=True, eq=False)
 class Maps:
-    """What the fits left."""
+    """All that the fits of a study found."""
 
     selection: pd.DataFrame
-    judged: Task  # the selection fit by which predictions are judged
+    scored: Task  # the selection fit of the chosen dimension, which saw no test row: predictions are scored with it
     best: Task  # the map, the best of its restarts
     latent: Finished
     paper: Mixture
@@ -36,6 +35,11 @@ class Maps:
     references: HalfLabels | None
     traces: pd.DataFrame
     notes: list[str]
+
+    @property
+    def n_paper(self) -> int:
+        """How many clusters the paper's rule finds."""
+        return int((self.paper.subtype > 0).sum())
 
 
 def learn(pool: Pool, frame: pd.DataFrame, config: StudyConfig) -> Maps:
@@ -50,13 +54,13 @@ def learn(pool: Pool, frame: pd.DataFrame, config: StudyConfig) -> Maps:
     mapped = pool.run(restarts, lambda _: frame)
     best = int(np.argmax([f.facts["bound"] for f in mapped]))
     x, sd = mapped[best].arrays["mean"], mapped[best].arrays["sd"]
-    seed = seed_of(config.random_state, "paper")
-    paper = beside(partial(paper_mixture, x, config.max_clusters, config.mixture_inits, config.outlier_share, seed, sd))
+    rule = config.max_clusters, config.mixture_inits, config.outlier_share, config.seed_of("paper")
+    paper = in_background(partial(paper_mixture, x, *rule, sd))
     cuts = numbers_of_clusters(N, config, paper)
     halves = refit_tasks(N, Q, config, cuts)
     refitted = pool.run(halves, lambda _: frame)
     references = reference_tasks(N, Q, config, cuts)
-    drawn = pool.run(references, _tables(pool, restarts[best], frame, config)) if references else []
+    drawn = pool.run(references, _structureless(pool, restarts[best], frame, config)) if references else []
     everything = list(zip([*tries, *restarts, *halves], [*tried, *mapped, *refitted], strict=True))
     return Maps(
         selection,
@@ -64,15 +68,15 @@ def learn(pool: Pool, frame: pd.DataFrame, config: StudyConfig) -> Maps:
         restarts[best],
         mapped[best],
         paper.result(),
-        HalfLabels.of(cuts, refitted),
-        HalfLabels.of(cuts, drawn) if drawn else None,
-        pd.concat([trace(*pair) for pair in everything], ignore_index=True),
+        _half_labels(cuts, refitted),
+        _half_labels(cuts, drawn) if drawn else None,
+        pd.concat([_trace_frame(*pair) for pair in everything], ignore_index=True),
         sorted(set(chain.from_iterable(f.facts["notes"] for _, f in everything))),
     )
 
 
-def beside(call: Callable[[], Mixture]) -> Future[Mixture]:
-    """Start a call whose result the fits, in other processes, seldom wait for; it goes when this process is stopped."""
+def in_background(call: Callable[[], Mixture]) -> Future[Mixture]:
+    """Start a call in a daemon thread, which unlike an executor's ends with this process; workers fit meanwhile."""
     result: Future[Mixture] = Future()
 
     def run() -> None:
@@ -86,9 +90,9 @@ def beside(call: Callable[[], Mixture]) -> Future[Mixture]:
 
 
 def numbers_of_clusters(N: int, config: StudyConfig, paper: Future[Mixture]) -> tuple[int, ...]:
-    """How half maps are cut: all numbers to choose from, and the one asked for.
+    """Into how many clusters half maps are cut: all numbers to choose from, and the one asked for.
 
-    A half map's clusters have some 30 rows at least: smaller ones come and go by chance.
+    A half map's clusters have some 30 rows on average at least: smaller ones come and go by chance.
     """
     wanted = 2 if config.n_subtypes == "stability" else config.n_subtypes
     wanted = int((paper.result().subtype > 0).sum()) if wanted == "paper" else int(wanted)
@@ -98,7 +102,7 @@ def numbers_of_clusters(N: int, config: StudyConfig, paper: Future[Mixture]) -> 
 
 def refit_tasks(N: int, Q: int, config: StudyConfig, cuts: tuple[int, ...]) -> list[Task]:
     """Random halves of the rows, each followed by its complement."""
-    halves = chain.from_iterable(_halves(N, config, REFIT, pair) for pair in range(config.n_refits // 2))
+    halves = [rows for pair in range(config.n_refits // 2) for rows in _halves(N, config, f"{REFIT}-{pair}")]
     return [Task(f"{REFIT}-{r:03}", Q, rows, n_clusters=cuts) for r, rows in enumerate(halves)]
 
 
@@ -107,30 +111,33 @@ def reference_tasks(N: int, Q: int, config: StudyConfig, cuts: tuple[int, ...]) 
     return [
         Task(f"{REFERENCE}-{r:03}-{h}", Q, rows, table=r, n_clusters=cuts)
         for r in range(config.n_references)
-        for h, rows in enumerate(_halves(N, config, REFERENCE, r))
+        for h, rows in enumerate(_halves(N, config, f"{REFERENCE}-{r}"))
     ]
 
 
-def _halves(N: int, config: StudyConfig, kind: str, number: int) -> Iterator[np.ndarray]:
+def _halves(N: int, config: StudyConfig, name: str) -> tuple[np.ndarray, np.ndarray]:
     """Two halves of the same size (of an odd number of rows, one is left out): the same shape compiles once."""
-    shuffled = np.random.default_rng(seed_of(config.random_state, f"halves-{kind}-{number}")).permutation(N)
-    half = N // 2
-    yield np.sort(shuffled[:half])
-    yield np.sort(shuffled[half : 2 * half])
+    shuffled = np.random.default_rng(config.seed_of(f"halves-{name}")).permutation(N)
+    return np.sort(shuffled[: N // 2]), np.sort(shuffled[N // 2 : 2 * (N // 2)])
 
 
-def _tables(pool: Pool, best: Task, frame: pd.DataFrame, config: StudyConfig) -> Tables:
-    """Structureless tables drawn from the saved map when they are needed; both halves share one draw."""
-    model = load(pool.model_folder(best))
+def _structureless(pool: Pool, best: Task, frame: pd.DataFrame, config: StudyConfig) -> Tables:
+    """Structureless tables drawn from the map when they are needed; both halves share one draw."""
+    model = pool.model(best.name)
 
     @lru_cache(maxsize=2)
     def draw(number: int) -> pd.DataFrame:
-        return structureless_table(model, frame, seed_of(config.random_state, f"structureless-{number}"))
+        return structureless_table(model, frame, config.seed_of(f"structureless-{number}"))
 
     return draw
 
 
-def trace(task: Task, finished: Finished) -> pd.DataFrame:
+def _half_labels(n_clusters: tuple[int, ...], finished: Sequence[Finished]) -> HalfLabels:
+    labels = np.stack([f.arrays["labels"] for f in finished])
+    return HalfLabels(n_clusters, labels, tuple(f.arrays["rows"] for f in finished))
+
+
+def _trace_frame(task: Task, finished: Finished) -> pd.DataFrame:
     """The course of one fit, per row that it learned from."""
     columns = {name: finished.arrays[f"trace.{name}"] for name in TRACED}
     n = len(columns["bound"])
@@ -138,9 +145,7 @@ def trace(task: Task, finished: Finished) -> pd.DataFrame:
     return pd.DataFrame({"fit": [task.name] * n, "epoch": np.arange(1, n + 1), **scaled})
 
 
-def amount_of_work(N: int, config: StudyConfig) -> tuple[int, float]:
-    """How many fits there will be, and the rows they will learn from."""
-    selection: Sequence[Task] = selection_tasks(N, config)
+def rows_to_fit(N: int, config: StudyConfig) -> int:
+    """The rows of all fits of a study, which is how much work they are."""
     halves = config.n_refits + 2 * config.n_references
-    rows = sum(len(task.rows) for task in selection) + config.n_restarts * N + halves * (N // 2)
-    return len(selection) + config.n_restarts + halves, float(rows)
+    return sum(len(task.rows) for task in selection_tasks(N, config)) + config.n_restarts * N + halves * (N // 2)

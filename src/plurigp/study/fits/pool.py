@@ -1,6 +1,7 @@
 """Tasks run here, in worker processes or on a Dask cluster; what is finished is on disk and never done again."""
 
 import os
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
@@ -12,8 +13,9 @@ from joblib import Parallel, delayed, parallel_config
 from plurigp.core.files import whole_file
 from plurigp.core.types import DataError
 from plurigp.data import Schema
+from plurigp.estimator import PluriGP, load
 from plurigp.study.fits.config import StudyConfig
-from plurigp.study.fits.progress import Progress
+from plurigp.study.fits.progress import FitProgress
 from plurigp.study.fits.store import read_arrays, write_arrays
 from plurigp.study.fits.tasks import Finished, Task, run_task
 
@@ -27,38 +29,51 @@ class Pool:
     """
 
     def __init__(
-        self, folder: Path, schema: Schema, config: StudyConfig, n_jobs: int, dask: str | None, progress: Progress
+        self, folder: Path, schema: Schema, config: StudyConfig, n_jobs: int, dask: str | None, progress: FitProgress
     ) -> None:
         self.folder, self.schema, self.config = folder, schema, config
         self.n_jobs, self.dask, self.progress = n_jobs, dask, progress
+        self._models: dict[str, PluriGP] = {}
         folder.mkdir(parents=True, exist_ok=True)
 
     def run(self, tasks: Sequence[Task], tables: Tables) -> list[Finished]:
-        """Every task finished, in the order of `tasks`."""
-        left = [task for task in tasks if not self.path(task).exists()]
-        self.progress.already([task for task in tasks if self.path(task).exists()])
-        for task, finished in self._results(left, tables):
-            self._keep(task, finished)
-            self.progress.done(task)
-        return [Finished(*read_arrays(self.path(task))) for task in tasks]
+        """Every task finished, in the order of `tasks`, which are of one kind."""
+        left = [task for task in tasks if not self._path(task).exists()]
+        rows_found = sum(len(task.rows) for task in tasks) - sum(len(task.rows) for task in left)
+        self.progress.start_stage(tasks[0].kind, len(tasks), len(tasks) - len(left), rows_found)
+        for task, finished in self._fit_here(left, tables) if self.n_jobs == 0 else self._fit_elsewhere(left, tables):
+            write_arrays(self._path(task), finished.arrays, finished.facts)  # after the model: it says "finished"
+            self.progress.fit_done(len(task.rows))
+        return [Finished(*read_arrays(self._path(task))) for task in tasks]
 
-    def path(self, task: Task) -> Path:
+    def model(self, name: str) -> PluriGP:
+        """The model of a finished task: the one that was fitted in this process, otherwise read from disk once."""
+        if name not in self._models:
+            self._models[name] = load(self.folder / name)
+        return self._models[name]
+
+    def _path(self, task: Task) -> Path:
         """The file that says a task is finished."""
         return self.folder / f"{task.name}.safetensors"
 
-    def model_folder(self, task: Task) -> Path:
-        return self.folder / task.name
+    def _fit_here(self, tasks: list[Task], tables: Tables) -> Iterator[tuple[Task, Finished]]:
+        for task in tasks:
+            finished, model = run_task(task, tables(task.table), self.schema, self.config)
+            if task.keeps_model:
+                self._models[task.name] = model
+                model.save(self.folder / task.name)
+            yield task, finished
 
-    def _results(self, tasks: list[Task], tables: Tables) -> Iterator[tuple[Task, Finished]]:
-        if self.n_jobs == 0:
-            for task in tasks:
-                yield task, run_task(task, tables(task.table), self.schema, self.config, False)
-            return
+    def _fit_elsewhere(self, tasks: list[Task], tables: Tables) -> Iterator[tuple[Task, Finished]]:
         with self._backend():
-            calls = (delayed(_named)(task, tables(task.table), self.schema, self.config) for task in tasks)
+            calls = (delayed(_run_in_worker)(task, tables(task.table), self.schema, self.config) for task in tasks)
             by_name = {task.name: task for task in tasks}
             many = Parallel(return_as="generator_unordered", pre_dispatch="n_jobs", batch_size=1)
-            for name, finished in many(calls):
+            for name, finished, files in many(calls):
+                for file, content in files.items():
+                    (self.folder / name).mkdir(exist_ok=True)
+                    with whole_file(self.folder / name / file) as part:
+                        part.write_bytes(content)
                 yield by_name[name], finished
 
     def _backend(self) -> AbstractContextManager[Any]:
@@ -74,18 +89,18 @@ class Pool:
         stack.enter_context(parallel_config("dask", n_jobs=-1))
         return stack
 
-    def _keep(self, task: Task, finished: Finished) -> None:
-        """The model first: the file of arrays, written last and as a whole, says that the task is finished."""
-        for name, content in finished.model.items():
-            folder = self.model_folder(task)
-            folder.mkdir(exist_ok=True)
-            with whole_file(folder / name) as part:
-                part.write_bytes(content)
-        write_arrays(self.path(task), finished.arrays, finished.facts)
 
-
-def _named(task: Task, frame: pd.DataFrame, schema: Schema, config: StudyConfig) -> tuple[str, Finished]:
-    return task.name, run_task(task, frame, schema, config, True)
+def _run_in_worker(
+    task: Task, frame: pd.DataFrame, schema: Schema, config: StudyConfig
+) -> tuple[str, Finished, dict[str, bytes]]:
+    """A task on one thread, so that sums have one order on every machine; the files of its model by name."""
+    os.environ["NPROC"] = "1"  # read when JAX starts, which in a fresh process is below
+    finished, model = run_task(task, frame, schema, config)
+    if not task.keeps_model:
+        return task.name, finished, {}
+    with tempfile.TemporaryDirectory() as folder:
+        saved = model.save(Path(folder) / "model")
+        return task.name, finished, {path.name: path.read_bytes() for path in sorted(saved.iterdir())}
 
 
 def available_cores() -> int:

@@ -11,8 +11,8 @@ from plurigp.study.fits.tasks import SELECT, Finished, Task, training_rows
 
 
 def selection_tasks(n_rows: int, config: StudyConfig) -> list[Task]:
-    """Every dimension with every restart, on the training rows; neighbours differ, so that workers do not compile the
-    same program side by side."""
+    """Every dimension with every restart, on the training rows; neighbours differ, so that no two workers compile the
+    same program at once."""
     rows = training_rows(n_rows, config)
     grid = sorted(set(config.n_components))
     return [Task(f"{SELECT}-{Q:02}-{r}", Q, rows) for r in range(config.n_restarts) for Q in grid]
@@ -21,36 +21,34 @@ def selection_tasks(n_rows: int, config: StudyConfig) -> list[Task]:
 def selection_frame(tasks: Sequence[Task], finished: Sequence[Finished]) -> pd.DataFrame:
     """One line per dimension: the restart with the best bound, its held-out score, and its distance to the best.
 
-    Standard errors are over rows, since the cells of a row hang together; `gap` is paired by row.
+    Standard errors are over rows, since the cells of a row depend on each other; `gap` is paired by row.
     """
     best: dict[int, tuple[Task, Finished]] = {}
     for task, result in zip(tasks, finished, strict=True):
         held = best.get(task.n_components)
         if held is None or result.facts["bound"] > held[1].facts["bound"]:
             best[task.n_components] = (task, result)
-    lines = [
-        {"n_components": Q, "fit": task.name, "bound": result.facts["bound"], **_score(result)}
-        for Q, (task, result) in sorted(best.items())
-    ]
-    frame = pd.DataFrame(lines)
-    top = int(frame["score"].to_numpy().argmax())
-    gaps = [_gap(best[top_Q][1], best[Q][1]) for top_Q in [lines[top]["n_components"]] for Q in frame["n_components"]]
-    frame["gap"], frame["gap_se"] = np.array(gaps).T
-    frame["best"] = np.arange(len(frame)) == top
-    frame["chosen"] = np.arange(len(frame)) == one_standard_error(frame["gap"].to_numpy(), frame["gap_se"].to_numpy())
-    return frame
+    fits = [best[Q] for Q in sorted(best)]
+    n = fits[0][1].arrays["row_cells"]  # the same cells for every fit
+    scores = np.stack([result.arrays["row_score"] for _, result in fits])  # [fits rows]
+    top = int(np.argmax(scores.sum(1) / n.sum()))
+    gaps = scores[top] - scores
+    gap, gap_se = gaps.sum(1) / n.sum(), np.array([ratio_se(row, n) for row in gaps])
+    return pd.DataFrame(
+        {
+            "n_components": [task.n_components for task, _ in fits],
+            "fit": [task.name for task, _ in fits],
+            "bound": [result.facts["bound"] for _, result in fits],
+            "score": scores.sum(1) / n.sum(),
+            "se": [ratio_se(row, n) for row in scores],
+            "gap": gap,
+            "gap_se": gap_se,
+            "best": np.arange(len(fits)) == top,
+            "chosen": np.arange(len(fits)) == one_standard_error(gap, gap_se),
+        }
+    )
 
 
 def one_standard_error(gap: np.ndarray, se: np.ndarray) -> int:
     """The first (smallest) dimension whose distance to the best is within its standard error."""
     return int(np.argmax(gap <= np.nan_to_num(se) + 1e-12))
-
-
-def _score(result: Finished) -> dict[str, float]:
-    total, n = result.arrays["row_score"], result.arrays["row_cells"]
-    return {"score": float(total.sum() / n.sum()), "se": ratio_se(total, n)}
-
-
-def _gap(top: Finished, other: Finished) -> tuple[float, float]:
-    difference, n = top.arrays["row_score"] - other.arrays["row_score"], top.arrays["row_cells"]
-    return float(difference.sum() / n.sum()), ratio_se(difference, n)

@@ -2,7 +2,8 @@
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -58,15 +59,11 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
 
 def read_json(path: Path) -> dict[str, Any]:
     """A JSON object; a file that holds none is named."""
-    try:
+    with _errors_name(path):
         content = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise DataError(f"{path}: is not there; give the folder of a finished study.") from None
-    except (ValueError, RecursionError):
-        content = None
-    if not isinstance(content, dict):
-        raise DataError(f"{path}: was changed or cut short; run the study again into a new folder.")
-    return content
+        if not isinstance(content, dict):
+            raise ValueError
+        return content
 
 
 def write_arrays(path: Path, arrays: Mapping[str, np.ndarray], facts: Mapping[str, Any] | None = None) -> None:
@@ -79,15 +76,11 @@ def write_arrays(path: Path, arrays: Mapping[str, np.ndarray], facts: Mapping[st
 
 def read_arrays(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """The arrays and the facts; a broken file is named."""
-    try:
+    with _errors_name(path):
         content = path.read_bytes()
         size = int.from_bytes(content[:8], "little")
         header = json.loads(content[8 : 8 + size]).get("__metadata__", {})
         return load_tensors(content), json.loads(header.get("facts", "{}"))
-    except FileNotFoundError:
-        raise DataError(f"{path}: is not there; give the folder of a finished study.") from None
-    except (SafetensorError, ValueError, AttributeError):
-        raise DataError(f"{path}: was changed or cut short; run the study again into a new folder.") from None
 
 
 def write_csv(path: Path, frame: pd.DataFrame) -> None:
@@ -98,11 +91,18 @@ def write_csv(path: Path, frame: pd.DataFrame) -> None:
 
 def read_csv(path: Path) -> pd.DataFrame:
     """A CSV of numbers that `write_csv` wrote, each to its last digit; True and False are one and zero."""
-    try:
+    with _errors_name(path):
         text = pd.read_csv(path, dtype="str", keep_default_na=False)
         cells = {name: text[name].replace({"": "nan", "True": "1", "False": "0"}) for name in text.columns}
         return pd.DataFrame({name: np.array(column.tolist(), dtype=np.float64) for name, column in cells.items()})
+
+
+@contextmanager
+def _errors_name(path: Path) -> Iterator[None]:
+    """What goes wrong while a file is read becomes an error that names it."""
+    try:
+        yield
     except FileNotFoundError:
         raise DataError(f"{path}: is not there; give the folder of a finished study.") from None
-    except ValueError:
+    except (SafetensorError, ValueError, AttributeError, RecursionError):
         raise DataError(f"{path}: was changed or cut short; run the study again into a new folder.") from None

@@ -8,15 +8,14 @@ from scipy.special import expit, ndtr, softmax
 from plurigp.core.types import DataError
 from plurigp.data import KINDS, Coder, infer_schema
 from plurigp.datasets import simulate
-from plurigp.datasets.families import FAMILIES, draw_cells, function_slices
-from plurigp.datasets.plans import Plan
+from plurigp.datasets.samplers import SAMPLERS, ColumnPlan, draw_cells, function_slices, plan_column
 
 N = 20000
 
 
 def draws(kind, f, theta=None, levels=(), trials=None, seed=0):
-    plan = Plan("column", kind, np.zeros(len(f)), np.ones(len(f)), theta or {}, levels, trials)
-    return FAMILIES[kind].sample(np.random.default_rng(seed), np.tile(f, (N, 1)), plan)
+    plan = ColumnPlan("column", kind, [0.0] * len(f), [1.0] * len(f), theta or {}, levels, trials)
+    return SAMPLERS[kind].cells(np.random.default_rng(seed), np.tile(f, (N, 1)), plan)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +68,7 @@ def test_beta_stays_inside_where_the_distribution_underflows():
 
 def test_functions_are_laid_out_column_after_column():
     rng = np.random.default_rng(0)
-    plans = [FAMILIES[kind].plan(rng, kind, 4, 7) for kind in ("categorical", "gaussian", "gaussian_hetero")]
+    plans = [plan_column(rng, kind, kind, 4, 7) for kind in ("categorical", "gaussian", "gaussian_hetero")]
     assert function_slices(plans) == {
         "categorical": slice(0, 4),
         "gaussian": slice(4, 5),
@@ -77,7 +76,7 @@ def test_functions_are_laid_out_column_after_column():
     }
     f = np.zeros((50, 7))
     f[:, 2], f[:, 4], f[:, 6] = 60.0, 1000.0, -20.0
-    frame = draw_cells(rng, plans, f)
+    frame, _ = draw_cells(rng, plans, f)
     assert (frame["categorical"] == "c").all()
     assert frame["gaussian"].between(990, 1010).all()
     assert frame["gaussian_hetero"].abs().max() < 1e-6
@@ -85,7 +84,7 @@ def test_functions_are_laid_out_column_after_column():
 
 def test_too_many_levels():
     with pytest.raises(DataError, match="from 2 to 26 levels"):
-        FAMILIES["categorical"].plan(np.random.default_rng(0), "c", 27, 1)
+        plan_column(np.random.default_rng(0), "c", "categorical", 27, 1)
 
 
 def test_zeros_levels_and_ends_have_their_shares():
@@ -112,4 +111,4 @@ def test_limits_are_text_that_the_data_layer_reads(kind):
 
 
 def test_every_kind_can_be_simulated():
-    assert set(FAMILIES) == set(KINDS)
+    assert set(SAMPLERS) == set(KINDS)

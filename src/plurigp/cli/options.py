@@ -1,0 +1,35 @@
+"""Arguments and options that several verbs share."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+TableIn = Annotated[Path, typer.Argument(metavar="TABLE", help="A CSV, TSV or Parquet file with a header.")]
+ModelIn = Annotated[Path, typer.Argument(metavar="MODEL_DIR", help="A folder written by `plurigp fit`.")]
+SchemaIn = Annotated[
+    Path | None, typer.Option("--schema", metavar="FILE", help="Schema file; overrides the inferred kinds.")
+]
+TableOut = Annotated[
+    Path, typer.Option("--out", metavar="FILE", help="Output table: .csv, .tsv, .csv.gz, .tsv.gz or .parquet.")
+]
+FolderOut = Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for the results.")]
+Exclude = Annotated[
+    list[str] | None, typer.Option(metavar="COLUMN", help="Leave this column out of the model; repeatable.")
+]
+Epochs = Annotated[int | None, typer.Option(metavar="N", min=1, help="Maximum number of passes over the rows.")]
+Refits = Annotated[int | None, typer.Option(metavar="N", min=2, help="Refits on random halves of the rows (even).")]
+References = Annotated[
+    int | None, typer.Option(metavar="N", min=0, help="Simulated tables without subtypes to compare with.")
+]
+Seed = Annotated[int, typer.Option(metavar="N", min=0, max=2**32 - 1, help="Random seed; repeats the result.")]
+SpreadsheetSafe = Annotated[
+    bool, typer.Option("--spreadsheet-safe", help="In CSV and TSV, put ' before text that looks like a formula.")
+]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite existing output.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+
+
+def given(**options: Any) -> dict[str, Any]:
+    """The options that the command line sets."""
+    return {name: value for name, value in options.items() if value is not None and value != []}

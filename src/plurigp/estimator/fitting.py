@@ -1,0 +1,166 @@
+"""From a table and PluriGP's parameters to a trained and calibrated model: plain functions on plain records."""
+
+import warnings
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+import pandas as pd
+from jaxtyping import Float
+from sklearn.utils import check_random_state
+
+from plurigp.answers.calibration import Calibration
+from plurigp.answers.pit import identity_maps
+from plurigp.answers.predictor import Predictor, in_precision, make_predictor
+from plurigp.data import Coder
+from plurigp.estimator.progress import FitProgress
+from plurigp.inference.bound import BoundSpec
+from plurigp.inference.compiling import jax_runtime
+from plurigp.inference.gp.sparse import Posterior, zero_posterior
+from plurigp.inference.model import Model, Settings, init_model
+from plurigp.inference.schedule import Schedule, enough_epochs
+from plurigp.inference.training import Epoch, Trained, TrainingTable, train
+from plurigp.likelihoods.layout import Layout, arrange_columns, make_layout, n_shared, rules_of
+from plurigp.likelihoods.rules import Rule
+
+COLLAPSED = 0.05  # a sd of encoded means below this in every dimension is a collapsed map
+
+
+@dataclass(frozen=True, eq=False)
+class FittedModel:
+    """What a fit learns and a saved model holds."""
+
+    coder: Coder
+    settings: Settings
+    model: Model
+    q: Posterior
+    pit_maps: Float[np.ndarray, "D K"]
+    elbo: float  # like the history in the columns' own units
+    stopped: str
+    history: pd.DataFrame
+
+
+def fit_model(frame: Any, coder: Coder, given: Mapping[str, Any]) -> FittedModel:
+    """Train n_init times, keep the run with the best bound and calibrate it; `given` are PluriGP's parameters."""
+    layout = make_layout(coder.schema)
+    table = TrainingTable(*arrange_columns(layout, coder.coded_columns(frame), len(frame), given["dtype"]))
+    settings, schedule = _settings(given, len(frame)), _schedule(given, len(frame))
+    spec, units = _bound_spec(given, layout, table.seen), _units_by_kind(coder, layout, table.seen)
+    seed, shift = as_seed(given["random_state"]), sum(units.values())
+    wanted = given["calibrate"] and given["encoder"] != "free"
+    calibration = Calibration(layout, *table, coder.schema, seed) if wanted else None
+    progress = FitProgress(bool(given["verbose"]), given["n_init"], schedule.max_epochs, len(frame), shift)
+    runs: list[Trained] = []
+
+    def on_epoch(n: int, epoch: Epoch) -> None:
+        if n == 1 and calibration is not None:  # sooner, it would compile while training does
+            untrained = zero_posterior(layout.n_functions, settings.n_inducing, given["dtype"])
+            calibration.compile_in_background(as_predictor(start, untrained, layout, given))
+        progress(n, epoch)
+
+    with _on_device(given["device"]), progress.lines:
+        with jax_runtime():
+            for own_seed in range(seed, seed + given["n_init"]):
+                progress.phase("compiling")
+                start = init_model(own_seed, settings, coder.schema, layout, *table)
+                runs.append(train(spec, in_precision(start, given["dtype"]), table, schedule, own_seed, on_epoch))
+        run = max(runs, key=lambda run: float(run.bound.total))
+        model, q = jax.tree.map(np.asarray, (run.model, run.q))
+        maps = identity_maps(len(layout.order))
+        if calibration is not None:
+            progress.phase("calibrating")
+            maps = calibration.maps(as_predictor(model, q, layout, given))
+    _warn_if_collapsed(run.epochs[-1])
+    history = as_history([_history_row(layout, epoch, units) for epoch in run.epochs])
+    return FittedModel(coder, settings, model, q, maps, float(run.bound.total) - shift, run.stopped, history)
+
+
+def as_predictor(model: Model, q: Posterior, layout: Layout, given: Mapping[str, Any]) -> Predictor:
+    """The predictor of a model that was fitted with these parameters."""
+    return make_predictor(model, q, layout, _rules(given, layout), float(given["kl_weight"]))
+
+
+def as_seed(random_state: Any) -> int:
+    """One number from whatever scikit-learn takes as random_state."""
+    return int(check_random_state(random_state).randint(2**31 - 1))
+
+
+def as_history(rows: Any) -> pd.DataFrame:
+    """A line per epoch, from rows or columns."""
+    history = pd.DataFrame(rows)
+    return history.set_index(pd.RangeIndex(1, len(history) + 1, name="epoch"))
+
+
+# --- parameters as the layers below take them ---
+
+
+def _settings(given: Mapping[str, Any], n_rows: int) -> Settings:
+    n_components, n_inducing = int(given["n_components"]), int(min(given["n_inducing"], n_rows))
+    return Settings(n_components, n_inducing, given["kernel"], given["encoder"], start=given["start"])
+
+
+def _rules(given: Mapping[str, Any], layout: Layout) -> tuple[Rule, ...]:
+    points = given["n_quadrature"]
+    if isinstance(points, Mapping):
+        return rules_of(layout, {kind: int(n) for kind, n in points.items()})
+    return rules_of(layout, None if points is None else int(points))
+
+
+def _bound_spec(given: Mapping[str, Any], layout: Layout, seen: np.ndarray) -> BoundSpec:
+    sampling = given["expectation"] == "sampling"
+    shared = n_shared(layout, seen) if given["optimizer"] == "natural" and not sampling else 0
+    hiding = float(given["hiding"])
+    return BoundSpec(layout, _rules(given, layout), float(given["kl_weight"]), 1, sampling, hiding, shared)
+
+
+def _schedule(given: Mapping[str, Any], n_rows: int) -> Schedule:
+    batch_size = int(given["batch_size"])
+    max_epochs = int(given["max_epochs"] or enough_epochs(n_rows, batch_size))
+    amounts = {name: float(given[name]) for name in ("learning_rate", "tol", "kl_covariance_weight")}
+    return Schedule(max_epochs, batch_size, optimizer=given["optimizer"], **amounts)
+
+
+def _on_device(device: str | None) -> AbstractContextManager[Any]:
+    if device is None:
+        return nullcontext()
+    try:
+        return jax.default_device(jax.devices(device)[0])
+    except RuntimeError:
+        known = ", ".join(sorted({d.platform for d in jax.devices()}))
+        raise ValueError(f"device={device!r} is not here; JAX finds: {known}") from None
+
+
+# --- what is told of a run ---
+
+
+def _units_by_kind(coder: Coder, layout: Layout, seen: np.ndarray) -> dict[str, float]:
+    """Σ log units over the observed cells [N D] (block order) of each kind: from coded to own units."""
+    out: dict[str, float] = {}
+    for place, d in enumerate(layout.order):
+        kind = coder.schema.used[d].kind
+        out[kind] = out.get(kind, 0.0) + float(seen[:, place].sum() * coder.log_units[d])
+    return out
+
+
+def _history_row(layout: Layout, epoch: Epoch, units: dict[str, float]) -> dict[str, float]:
+    """The bound's parts of one epoch, in the columns' own units."""
+    fit = {kind: -share for kind, share in units.items()}
+    for block, value in zip(layout.blocks, epoch.bound.expected_log_prob, strict=True):
+        fit[block.likelihood.kind] += float(value)
+    kl_x, kl_u = float(epoch.bound.kl_x), float(epoch.bound.kl_u)
+    parts = {f"expected_log_prob_{kind}": value for kind, value in fit.items()} | {"kl_x": kl_x, "kl_u": kl_u}
+    checks = {"spread": float(np.min(epoch.spread)), "jitter": float(epoch.jitter)}
+    return {"bound": sum(fit.values()) - kl_x - kl_u, **parts, **checks}
+
+
+def _warn_if_collapsed(last: Epoch) -> None:
+    if float(np.max(last.spread)) < COLLAPSED:
+        warnings.warn(
+            "the latent map has collapsed: the encoded means hardly differ between rows; "
+            "the columns may be unrelated, or try another random_state or start='informed'",
+            RuntimeWarning,
+            stacklevel=5,  # the line that called PluriGP.fit
+        )
