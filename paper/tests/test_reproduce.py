@@ -3,7 +3,7 @@
 import pytest
 
 from plurigp_paper import simulated
-from plurigp_paper.page import read_results, write_page
+from plurigp_paper.page import read_results
 from plurigp_paper.run import reproduce
 
 TINY = simulated.Sizes(
@@ -20,7 +20,7 @@ def test_a_handful_of_digits_goes_all_the_way_and_is_not_done_again(tmp_path):
     simulated.run(tmp_path, TINY, quiet=True)
     assert {path: path.stat().st_mtime_ns for path in files} == files
     assert read_results(tmp_path)["simulated"]["panel"] == first["panel"]
-    text = write_page(tmp_path).read_text(encoding="utf-8")
+    text = reproduce("page", tmp_path, quick=False).page.read_text(encoding="utf-8")
     for figure in ("simulated-map.svg", "simulated-digits.svg", "simulated-panel-shared-reconstruction-real.svg"):
         assert (tmp_path / "paper" / figure).exists()
         assert figure in text

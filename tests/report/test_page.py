@@ -11,7 +11,7 @@ from plurigp.core.types import DataError
 from plurigp.report import render_report, report_figures, write_report
 from plurigp.report.page import html_json, plotly_js, source_hash
 
-NAMES = {"gaps", "selection", "map", "sizes", "number", "consensus", "cdf", "shuffled", "structureless",
+NAMES = {"gaps", "selection", "map", "sizes", "number", "consensus", "cdf", "permuted", "structureless",
          "characteristics", "survival", "predictions", "calibration", "training"}  # fmt: skip
 
 
@@ -58,7 +58,7 @@ def test_a_continuum_is_described_in_strata(graded):
 
 def test_one_group_has_no_comparisons(lone):
     page = render_report(lone)
-    assert {"sizes", "consensus", "characteristics", "shuffled"}.isdisjoint(data_of(page))
+    assert {"sizes", "consensus", "characteristics", "permuted"}.isdisjoint(data_of(page))
     assert "120 patients form a continuum, without subtypes." in page
 
 

@@ -18,7 +18,7 @@ from plurigp.study.findings.mixture import memberships
 from plurigp.study.fits.config import COVARIANCES
 from plurigp.study.fits.learn import learn, rows_to_fit
 from plurigp.study.fits.pool import Pool
-from plurigp.study.fits.progress import FitProgress
+from plurigp.study.fits.progress import StudyProgress
 from plurigp.study.fits.select import selection_frame, selection_tasks
 from plurigp.study.fits.tasks import HIDDEN, held_out_rows, training_rows
 from plurigp.study.run import FITS_FOLDER, settled_schema, start_study
@@ -75,7 +75,7 @@ def map_study(folder: Path, table: pd.DataFrame, schema: Schema, **settings: Any
     config = StudyConfig.from_dict({"random_state": SEED, **settings})
     schema = settled_schema(table, schema, config)
     start_study(folder, table, schema, config)
-    progress = FitProgress(rows_to_fit(len(table), config), True)
+    progress = StudyProgress(rows_to_fit(len(table), config), True)
     with progress.bar:
         maps = learn(Pool(folder / FITS_FOLDER, schema, config, 0, None, progress), table, config)
     found = find_subtypes(maps, config)
@@ -101,7 +101,7 @@ def choose_dimension(folder: Path, table: pd.DataFrame, schema: Schema, **settin
     settled = settled_schema(table, schema, config)
     start_study(folder, table, settled, config)
     tasks = selection_tasks(len(table), config)
-    progress = FitProgress(sum(len(task.rows) for task in tasks), True)
+    progress = StudyProgress(sum(len(task.rows) for task in tasks), True)
     with progress.bar:
         pool = Pool(folder / FITS_FOLDER, settled, config, 0, None, progress)
         finished = dict(zip((task.name for task in tasks), pool.run(tasks, lambda _: table), strict=True))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from plurigp.estimator import PluriGP
 
 
-def fit(  # long by its options
+def fit(  # long: its options
     table: TableIn,
     out: Annotated[Path, typer.Option(metavar="MODEL_DIR", help="Folder for the model.")],
     schema: SchemaIn = None,

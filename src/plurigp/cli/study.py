@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from plurigp.study import StudyResult
 
 
-def study(  # long by its options
+def study(  # long: its options
     table: TableIn,
     out: FolderOut,
     config: Annotated[

@@ -52,7 +52,7 @@ def fit_model(frame: Any, coder: Coder, given: Mapping[str, Any]) -> FittedModel
     seed, shift = as_seed(given["random_state"]), sum(units.values())
     wanted = given["calibrate"] and given["encoder"] != "free"
     calibration = Calibration(layout, *table, coder.schema, seed) if wanted else None
-    progress = FitProgress(bool(given["verbose"]), given["n_init"], schedule.max_epochs, len(frame), shift)
+    progress = FitProgress(bool(given["verbose"]), int(given["n_init"]), schedule.max_epochs, len(frame), shift)
     runs: list[Trained] = []
 
     def on_epoch(n: int, epoch: Epoch) -> None:

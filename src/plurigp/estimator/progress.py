@@ -16,13 +16,13 @@ class FitProgress:
 
     def __init__(self, shown: bool, n_runs: int, max_epochs: int, n_rows: int, log_units: float) -> None:
         self.n_runs, self.max_epochs, self.n_rows, self.log_units = n_runs, max_epochs, n_rows, log_units
-        on_terminal = sys.stderr is not None and sys.stderr.isatty()  # whatever FORCE_COLOR says
+        hidden = not (shown and sys.stderr is not None and sys.stderr.isatty())  # whatever FORCE_COLOR says
         self.lines = Progress(
             *(TextColumn(f"{{task.{text}}}") for text in ("description", "fields[bound]", "fields[rate]")),
             TimeRemainingColumn(compact=True),
-            console=Console(file=sys.stderr),
+            console=Console(file=sys.stderr, quiet=hidden),
             refresh_per_second=4,
-            disable=not (shown and on_terminal),
+            disable=hidden,
         )
 
     def phase(self, name: str) -> None:

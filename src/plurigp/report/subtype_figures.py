@@ -143,7 +143,7 @@ def null_figures(result: StudyResult) -> list[Figure]:
     made = []
     if len(nulls.permutation):
         lines = table.rename(columns={"index": "value", "permutation_threshold": "threshold", "permutation_p": "p"})
-        made.append(_against("shuffled", "consensus index", "permuted labels", nulls.permutation, lines, word))
+        made.append(_against("permuted", "consensus index", "permuted labels", nulls.permutation, lines, word))
     if len(reference):
         lines = table.rename(columns={"agreement": "value", "reference_threshold": "threshold", "reference_p": "p"})
         made.append(_against("structureless", "agreement of halves", "structureless tables", reference, lines, word))

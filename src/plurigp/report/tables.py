@@ -132,9 +132,9 @@ def subtypes_table(result: StudyResult) -> PageTable:
         "Share": _number("share", words.percent),
         "Certainty": _number("certainty", words.percent),
         "Consensus index": _number("index", words.fixed),
-        "p (permuted labels)": _number("permutation_p", words.p_value),
+        "p, permuted labels": _number("permutation_p", words.p_value),
         "Agreement of halves": _number("agreement", words.fixed),
-        "p (structureless)": _number("reference_p", words.p_value),
+        "p, structureless": _number("reference_p", words.p_value),
         "Robust": _text("robust", say=lambda robust: words.NOT_TESTED if not_tested else _yes_or_no(robust)),
     }
     caption = f"The {word.many} and how robust each is."
@@ -164,10 +164,10 @@ def characteristics_table(result: StudyResult) -> PageTable:
         word.one.capitalize(): _number("subtype"),
         "Column": _text("column"),
         "Level": _text("level"),
-        f"In {word.one}": value(0, "inside"),
+        "Inside": value(0, "inside"),
         "Others": value(1, "outside"),
         "Standardised difference": _number("effect", words.signed),
-        "q (held back)": q,
+        "Tested q": q,
         "Estimate (95% interval)": lambda line: Cell(_estimate(line), line["measure"]),
     }
     caption = f"What distinguishes each {word.one} from the other patients."

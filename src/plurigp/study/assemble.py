@@ -45,8 +45,7 @@ def assemble_result(
     shown, complete = held_out(frame, scored.coder_, maps.scored.rows, config)
     training = scored.coder_.table(frame.iloc[maps.scored.rows])
     predictions, calibration = predictive_scores(scored, training, shown, complete)
-    mean = maps.latent.arrays["mean"]
-    view, method = view_of(mean, config.seed_of("view"))
+    view, method = view_of(maps.latent.arrays["mean"], config.seed_of("view"))
     gaps = np.mean([~cells.seen for cells in values.values()], axis=0)
     return StudyResult(
         facts={
@@ -59,9 +58,8 @@ def assemble_result(
         },
         config=config.to_dict(),
         seeds={"random_state": config.random_state, maps.best.name: config.seed_of(maps.best.name)},
-        versions={"plurigp": plurigp.__version__, "python": sys.version.split()[0]}
-        | {name: version(name) for name in PACKAGES},
-        latent=Map(mean, maps.latent.arrays["sd"], view, gaps),
+        versions=_versions(),
+        latent=Map(maps.latent.arrays["mean"], maps.latent.arrays["sd"], view, gaps),
         clusters=clusters,
         consensus=found.consensus,
         nulls=found.nulls,
@@ -78,6 +76,11 @@ def assemble_result(
         folder=out,
         fitted=pool.model(maps.best.name),
     )
+
+
+def _versions() -> dict[str, str]:
+    own = {"plurigp": plurigp.__version__, "python": sys.version.split()[0]}
+    return own | {name: version(name) for name in PACKAGES}
 
 
 def _described(

@@ -18,7 +18,7 @@ from plurigp.study.findings.survival import read_outcome
 from plurigp.study.fits.config import RULES, StudyConfig, config_toml
 from plurigp.study.fits.learn import learn, rows_to_fit
 from plurigp.study.fits.pool import Pool, available_cores
-from plurigp.study.fits.progress import FitProgress
+from plurigp.study.fits.progress import StudyProgress
 from plurigp.study.fits.store import plain, read_json, write_json
 from plurigp.study.result import MODEL_FOLDER, StudyResult
 
@@ -67,7 +67,7 @@ class Study:
         """Everything into the folder; the result is the one that `load_study(out)` opens."""
         config, jobs = self.config, available_cores() if self.n_jobs is None else self.n_jobs
         start_study(out, frame, schema, config)
-        progress = FitProgress(rows_to_fit(len(frame), config), bool(self.verbose))
+        progress = StudyProgress(rows_to_fit(len(frame), config), bool(self.verbose))
         pool = Pool(out / FITS_FOLDER, schema, config, jobs, self.dask, progress)
         with progress.bar:
             maps = learn(pool, frame, config)

@@ -3,7 +3,7 @@
 import io
 import sys
 
-from plurigp.study.fits.progress import FitProgress
+from plurigp.study.fits.progress import StudyProgress
 
 
 class Terminal(io.StringIO):
@@ -14,7 +14,7 @@ class Terminal(io.StringIO):
 def shown(monkeypatch, stream, verbose=True):
     monkeypatch.setattr(sys, "stderr", stream)
     monkeypatch.setenv("COLUMNS", "120")
-    progress = FitProgress(100, verbose)
+    progress = StudyProgress(100, verbose)
     with progress.bar:
         progress.start_stage("select", 12, 2, 20)
         progress.bar.refresh()

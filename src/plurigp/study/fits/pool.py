@@ -15,7 +15,7 @@ from plurigp.core.types import DataError
 from plurigp.data import Schema
 from plurigp.estimator import PluriGP, load
 from plurigp.study.fits.config import StudyConfig
-from plurigp.study.fits.progress import FitProgress
+from plurigp.study.fits.progress import StudyProgress
 from plurigp.study.fits.store import read_arrays, write_arrays
 from plurigp.study.fits.tasks import Finished, Task, run_task
 
@@ -29,7 +29,7 @@ class Pool:
     """
 
     def __init__(
-        self, folder: Path, schema: Schema, config: StudyConfig, n_jobs: int, dask: str | None, progress: FitProgress
+        self, folder: Path, schema: Schema, config: StudyConfig, n_jobs: int, dask: str | None, progress: StudyProgress
     ) -> None:
         self.folder, self.schema, self.config = folder, schema, config
         self.n_jobs, self.dask, self.progress = n_jobs, dask, progress

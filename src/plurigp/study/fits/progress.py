@@ -13,7 +13,7 @@ STAGES = {
 }  # by kind of task
 
 
-class FitProgress:
+class StudyProgress:
     """Shown within `with progress.bar:`; work is counted in rows, so a fit to half of them counts half."""
 
     def __init__(self, n_rows: int, shown: bool) -> None:
