@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, NamedTuple
 
 import jax
@@ -51,8 +52,12 @@ class Family:
 
     def log_prob(self) -> Callable[..., jax.Array]:
         """log p(y|f) of (theta, facts, y, f), over cells side by side."""
-        one = lambda theta, facts, y, f: self.like.log_prob({**theta, **facts}, y, f)  # noqa: E731
-        return jax.jit(jax.vmap(one))
+        return _log_prob(self.like)
+
+
+@cache
+def _log_prob(like: Likelihood) -> Callable[..., jax.Array]:
+    return jax.jit(jax.vmap(lambda theta, facts, y, f: like.log_prob({**theta, **facts}, y, f)))
 
 
 def _column(n: int, *slots: Any) -> np.ndarray:

@@ -1,5 +1,6 @@
 """Columns side by side: the layout and its undoing, ragged categories, gaps, one program for any number of columns."""
 
+from functools import cache
 from itertools import pairwise
 
 import jax
@@ -382,20 +383,27 @@ def test_a_number_of_points_counts_for_categories(rng):
     mean, var = rng.normal(size=(4, N)), rng.uniform(0.5, 6, (4, N))
     values, seen = rng.integers(0, 4, (N, 1)).astype(float), np.ones((N, 1), bool)
 
+    @cache
     def block_form(n_quadrature):
         rules = rules_of(layout, n_quadrature)
-        arrays = (values, seen, mean, var, rules)
-        return [
-            np.asarray(expected_log_probs(layout, ({},), *arrays)[0][:, 0]),
-            np.asarray(predictive_log_probs(layout, ({},), *arrays)[:, 0]),
-            np.asarray(predictive_means(layout, ({},), values, mean, var, rules)[0][:, 0, 0]),
-        ]
+
+        @jax.jit
+        def all_three(values, seen, mean, var):
+            arrays = (values, seen, mean, var, rules)
+            return (
+                expected_log_probs(layout, ({},), *arrays)[0][:, 0],
+                predictive_log_probs(layout, ({},), *arrays)[:, 0],
+                predictive_means(layout, ({},), values, mean, var, rules)[0][:, 0, 0],
+            )
+
+        return [np.asarray(part) for part in all_three(values, seen, mean, var)]
 
     def cell_form(rule):
         theta = {"n_levels": jnp.asarray(4)}
         what = (expected_log_prob, predictive_log_prob, predictive_mean)
-        over = lambda one: jax.vmap(lambda y, a, v: one(like, theta, y, a, v, rule), -1, -1)(values.T, mean, var)  # noqa: E731
-        return [np.asarray(over(one)) if one is not predictive_mean else np.asarray(over(one))[0] for one in what]
+        one_cell = lambda y, a, v: [one(like, theta, y, a, v, rule) for one in what]  # noqa: E731
+        log_prob, density, mean_ = jax.jit(jax.vmap(one_cell, -1, -1))(values.T, mean, var)
+        return [np.asarray(log_prob), np.asarray(density), np.asarray(mean_)[0]]
 
     best = block_form(40)
     for J, within in ((1, 2.0), (3, 0.5), (6, 0.1), (20, 2e-3)):

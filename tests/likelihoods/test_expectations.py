@@ -3,6 +3,7 @@
 The reference is written apart from `rules.expect`: all nodes of a tensor grid at once, summed by NumPy.
 """
 
+from functools import cache
 from itertools import product
 
 import jax
@@ -32,6 +33,18 @@ def grid(n_functions: int, n_nodes: int = 100, dense: bool = False) -> tuple[np.
     return nodes, np.prod(np.array(list(product(weights, repeat=n_functions))), axis=1)
 
 
+@cache
+def over_nodes(g):
+    """g of every cell at every node: one program for all cells of one shape."""
+    return jax.jit(jax.vmap(jax.vmap(g, (None, None, 0))))
+
+
+@cache
+def over_cells(what, like, n_quadrature):
+    rule = like.rule(n_quadrature)
+    return jax.jit(jax.vmap(lambda t, y, a, v: what(like, t, y, a, v, rule)))
+
+
 class Reference:
     """E[log p], log E[p] and E[y] of cells whose moments are given, all by one grid."""
 
@@ -40,7 +53,7 @@ class Reference:
         self.f = mean[:, None] + np.sqrt(var)[:, None] * nodes  # [n G H]
 
     def _over_nodes(self, g):
-        return np.asarray(jax.jit(jax.vmap(jax.vmap(g, (None, None, 0))))(self.theta, self.y, self.f))
+        return np.asarray(over_nodes(g)(self.theta, self.y, self.f))
 
     def expected_log_prob(self):
         return self._over_nodes(self.like.log_prob) @ self.weights
@@ -54,8 +67,7 @@ class Reference:
 
 def ours(what, like, theta, y, mean, var, n_quadrature=None):
     """One of base's three expectations over cells side by side."""
-    rule = like.rule(n_quadrature or like.n_quadrature)
-    return np.asarray(jax.jit(jax.vmap(lambda t, y, a, v: what(like, t, y, a, v, rule)))(theta, y, mean, var))
+    return np.asarray(over_cells(what, like, n_quadrature or like.n_quadrature)(theta, y, mean, var))
 
 
 def moments(rng, n_functions, top_var, spread=2.0):
