@@ -121,9 +121,10 @@ def _evaluate_by_sampling(key: Key[Array, ""], block: Block, n_draws: int, array
 def cell_log_probs(layout: Layout, thetas: Thetas, values: RowValues, f: Float[Array, " P"]) -> Float[Array, "B D"]:
     """log p(y|f) of every cell in block order, all rows at the same f."""
     out = []
-    functions = _functions(layout, jnp.broadcast_to(f[:, None], (len(f), len(values))))
+    values = values.T
+    functions = _functions(layout, jnp.broadcast_to(f[:, None], (len(f), values.shape[1])))
     for block, theta, own in zip(layout.blocks, thetas, functions, strict=True):
-        out.append(over_cells(block.likelihood.log_prob)(_theta(block, theta), _cell_values(block, values.T), own))
+        out.append(over_cells(block.likelihood.log_prob)(_theta(block, theta), _cell_values(block, values), own))
     return jnp.concatenate(out).T
 
 
@@ -195,17 +196,19 @@ def column_starts(schema: Schema, layout: Layout, values: np.ndarray, seen: np.n
 def encoder_features(layout: Layout, values: RowValues) -> Float[Array, "B E"]:
     """What the encoder reads of a row: every block's features, side by side."""
     out = []
+    values = values.T
     for block in layout.blocks:
         features = _each_cell(lambda y, b=block: b.likelihood.features(y, b.width))
-        out.append(features(_cell_values(block, values.T)).reshape(-1, len(values)))
+        out.append(features(_cell_values(block, values)).reshape(-1, values.shape[1]))
     return jnp.concatenate(out).T
 
 
 def seen_features(layout: Layout, seen: RowSeen) -> Bool[Array, "B E"]:
     """`seen`, repeated for every feature of a cell."""
     out = []
+    seen = seen.T
     for block in layout.blocks:
         cell = jax.ShapeDtypeStruct((block.n_slots,), jnp.float32)
         n_features = jax.eval_shape(lambda y, b=block: b.likelihood.features(y, b.width), cell).size
-        out.append(jnp.repeat(seen.T[slice(*block.columns)], n_features, axis=0))
+        out.append(jnp.repeat(seen[slice(*block.columns)], n_features, axis=0))
     return jnp.concatenate(out).T

@@ -204,7 +204,7 @@ def ndtr(x: Array) -> Array:
 
 @jax.custom_jvp
 def log_ndtr(x: Array) -> Array:
-    """log Φ(x). The library's is as fast, but its slope is lost to cancellation far out in float32."""
+    """log Φ(x). The library's is as fast, but its slope is wrong far out in float32: x² cancels."""
     beyond = _beyond(jnp.minimum(jnp.abs(x), TAIL))
     near = jnp.where(x > 0, jnp.log1p(-beyond), jnp.log(beyond))
     return jnp.where(x < -TAIL, _log_density(x) + jnp.log(_mills(jnp.maximum(-x, TAIL))), near)

@@ -25,7 +25,7 @@ def _log_prob(theta: Theta, y: CellValues, f: CellFunctions) -> Scalar:
     nu = jnp.exp(theta["log_nu"])
     a, b = (nu * _off_edges(side) for side in both_sides(f[0]))
     density = (a - 1) * jnp.log(y[0]) + (b - 1) * jnp.log1p(-y[0])
-    return log_gamma(nu) - log_gamma(a) - log_gamma(b) + density
+    return log_gamma(jnp.exp(theta["log_nu"])) - log_gamma(a) - log_gamma(b) + density
 
 
 def _mean(theta: Theta, y: CellValues, f: CellFunctions) -> CellMean:

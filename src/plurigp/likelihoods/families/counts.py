@@ -155,6 +155,13 @@ poisson = Likelihood(
 # --- negative binomial: mean e^f, variance e^f + e^{2f} / r ---
 
 
+def _nb_saturated(log_r: Scalar, y: Scalar) -> Scalar:
+    """log p(y) of the saturated model, whose mean is y."""
+    r = jnp.exp(log_r)
+    both = log_factorial_rest(y + r) - log_factorial_rest(r) - log_factorial_rest(y)
+    return both - jnp.log1p(y / r)
+
+
 def _nb_tilted_softplus(given: dict[str, Scalar], data: tuple[Scalar, Scalar], f: CellFunctions) -> Scalar:
     """softplus(t + logit h) − h t."""
     t = data[0] * (_log_rate(given, f[0]) - data[1])
@@ -166,7 +173,7 @@ def _nb_log_prob(theta: Theta, y: CellValues, f: CellFunctions) -> Scalar:
 
 
 def _nb_expected(theta: Theta, y: CellValues, mean: CellFunctions, var: CellFunctions, rule: Rule | None) -> Scalar:
-    """log p(y) of the saturated model, whose mean is y, less the deviance D, by the rule; without one, f is known.
+    """The saturated log p(y) less the deviance D, which is left to the rule; without one, f is known.
 
     With h the lesser share of the two in y + r, and t = log(mean / y) if that is the share of y, −log(mean / y) if it
     is the share of r, D = (y + r) (log(1 − h + h e^t) − h t) = (y + r) (softplus(t + logit h) − h t + log(1 − h)).
@@ -181,9 +188,8 @@ def _nb_expected(theta: Theta, y: CellValues, mean: CellFunctions, var: CellFunc
         tilted = _nb_tilted_softplus(slopes, (sign, log_count), mean)
     else:
         tilted = expect_with_slopes(_nb_tilted_softplus, rule, slopes, (sign, log_count), mean, var)
-    deviance = (count + r) * (tilted - jnp.log1p(lesser / larger))
-    saturated = log_factorial_rest(count + r) - log_factorial_rest(r) - log_factorial_rest(count) - jnp.log1p(count / r)
-    return _with_slips(theta, count, saturated - jnp.maximum(deviance, 0))
+    deviance = (count + jnp.exp(log_r)) * (tilted - jnp.log1p(lesser / larger))
+    return _with_slips(theta, count, _nb_saturated(log_r, count) - jnp.maximum(deviance, 0))
 
 
 def _nb_sample(rng: np.random.Generator, theta: Theta, y: np.ndarray, f: np.ndarray) -> np.ndarray:

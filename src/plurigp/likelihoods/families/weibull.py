@@ -39,7 +39,8 @@ def _expected(theta: Theta, y: CellValues, mean: CellFunctions, var: CellFunctio
     """Closed form for values and for times without an event; the rule is left an upper bound."""
     k, logs = jnp.exp(theta["log_shape"]), log_bounds(y)
     cell = bounds_of(logs)
-    value = theta["log_shape"] + k * (cell.value - mean[0]) - _hazard(k, cell.value, mean[0], var[0]) - logs[2]
+    value = theta["log_shape"] + jnp.exp(theta["log_shape"]) * (cell.value - mean[0])
+    value = value - _hazard(k, cell.value, mean[0], var[0]) - logs[2]
     survived = jnp.where(cell.low > -OPEN, _hazard(k, jnp.maximum(cell.low, -1e3), mean[0], var[0]), 0.0)
     bounds = cell.low, cell.high
     if rule is None:
