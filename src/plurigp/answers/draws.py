@@ -174,12 +174,7 @@ class RowDraws(NamedTuple):
 
 
 def draw_given(
-    predictor: Predictor,
-    table: Table,
-    n_draws: int,
-    seed: int,
-    columns: Sequence[int] | None = None,
-    warn: bool = True,
+    predictor: Predictor, table: Table, n_draws: int, seed: int, columns: Sequence[int] | None = None, warn: bool = True
 ) -> Iterator[RowDraws]:
     """Coded draws of whole rows given their observed cells, chunk by chunk: x, f and y, jointly within a row.
 

@@ -12,11 +12,7 @@ from plurigp.data import Coder, Table
 
 
 def describe_gaps(
-    coder: Coder,
-    table: Table,
-    drawn: Iterable[RowDraws],
-    levels: Sequence[float],
-    maps: Float[np.ndarray, "D K"],
+    coder: Coder, table: Table, drawn: Iterable[RowDraws], levels: Sequence[float], maps: Float[np.ndarray, "D K"]
 ) -> pd.DataFrame:
     """One line per gap of a used column, from draws of its row: see `PluriGP.describe_gaps`."""
     parts = []
