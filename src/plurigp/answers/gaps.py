@@ -48,11 +48,6 @@ def _summary(
         mean, sd = numbers.mean(0), numbers.std(0)
         # Weibull's positions: n draws make n + 1 equal gaps, as `pit_values` has it
         quantiles = np.quantile(numbers, calibrated_levels(G, levels), axis=0, method="weibull")
-    facts = {
-        "column": column.name,
-        "kind": column.kind,
-        "mean": mean,
-        "sd": sd,
-        **dict(zip(names, quantiles, strict=True)),
-    }
-    return {**facts, "level": pd.Series(likeliest, dtype=object), "probability": probability}
+    numeric = {"mean": mean, "sd": sd, **dict(zip(names, quantiles, strict=True))}
+    of_levels = {"level": pd.Series(likeliest, dtype=object), "probability": probability}
+    return {"column": column.name, "kind": column.kind, **numeric, **of_levels}
