@@ -17,6 +17,7 @@ N_DRAWS = 50  # per hidden cell
 MIN_CELLS = 40  # hidden cells below which a column keeps its draws' own quantiles
 ROWS_PER_CHUNK, MAX_CHUNKS = 500, 8  # one chunk of rows for so many of the table's, after the first 500
 MAX_CELLS = 2**18  # of these rows; a table with more columns is calibrated by fewer rows
+PRECISION = np.float32  # enough to weigh draws of x against each other
 
 
 def calibration_rows(n_rows: int, n_columns: int, rng: np.random.Generator) -> np.ndarray:
@@ -49,7 +50,7 @@ class Calibration:
     def compile_in_background(self, untrained: Predictor) -> None:
         """Start to compile, unless that was done before; only the predictor's shapes matter."""
         if self.numbers and self.compiling is None:
-            self.compiling = compile_draws(self._weighing(untrained), len(self.hidden))
+            self.compiling = compile_draws(in_precision(untrained, PRECISION), len(self.hidden))
 
     def maps(self, predictor: Predictor) -> Float[np.ndarray, "D K"]:
         """G of every column, at the knots."""
@@ -60,19 +61,14 @@ class Calibration:
             self.compiling.result()
         shown, (low, high) = self.table.hidden(self.hidden), _bounds(self.table)
         below, within = np.zeros(self.hidden.shape, int), np.zeros(self.hidden.shape, int)
-        seed = int(self.rng.integers(2**31))
-        for chunk in draw_given(self._weighing(predictor), shown, N_DRAWS, seed, self.numbers, warn=False):
+        narrow, seed = in_precision(predictor, PRECISION), int(self.rng.integers(2**31))
+        for chunk in draw_given(narrow, shown, N_DRAWS, seed, self.numbers, warn=False):
             for draw in chunk.draws:
                 below[chunk.rows] += draw < low[chunk.rows]
                 within[chunk.rows] += (draw >= low[chunk.rows]) & (draw <= high[chunk.rows])
         values = pit_values(below, within, N_DRAWS, self.rng)
         maps[self.numbers] = pit_maps([values[self.hidden[:, d], d] for d in self.numbers])
         return maps
-
-    @staticmethod
-    def _weighing(predictor: Predictor) -> Predictor:
-        """In float32, which is precise enough to weigh draws of x against each other."""
-        return in_precision(predictor, np.float32)
 
 
 def _bounds(table: Table) -> tuple[Float[np.ndarray, "N D"], Float[np.ndarray, "N D"]]:

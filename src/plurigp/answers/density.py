@@ -5,17 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from plurigp.answers.latent import (
-    N_PROPOSALS,
-    ask,
-    ask_weighted,
-    effective_size,
-    latent_chunk,
-    log_probs_at,
-    log_weights,
-    propose,
-    warn_of_few_draws,
-)
+from plurigp.answers import latent
 from plurigp.answers.predictor import Chunk, Predictor, moments_at, over_chunks, schema_order, standard_draws
 from plurigp.core.arrays import Array
 from plurigp.data import Table
@@ -29,11 +19,11 @@ def _densities(
     p: Predictor, values: Array, seen: Array, qx: LatentNormal, noise: Array
 ) -> tuple[Float[Array, " B"], Float[Array, " B"]]:
     """log (1/S) Σ_s p(x_s)/r(x_s) Π_d p(y_d|x_s), and the effective number of draws."""
-    proposals = propose(qx, noise)
-    rows = jax.lax.map(lambda x: log_probs_at(p, values, seen, x)[0].sum(1), proposals.x)
+    proposals = latent.propose(qx, noise)
+    rows = jax.lax.map(lambda x: latent.log_probs_at(p, values, seen, x)[0].sum(1), proposals.x)
     weights = rows + proposals.log_ratio
     total = jax.nn.logsumexp(weights, axis=0)
-    return total - np.log(len(noise)), effective_size(weights - total)
+    return total - np.log(len(noise)), latent.effective_size(weights - total)
 
 
 @jax.jit
@@ -52,25 +42,27 @@ def _cells(
     p: Predictor, truth: Array, known: Array, seen: Array, qx: LatentNormal, noise: Array
 ) -> tuple[Float[Array, "B D"], Float[Array, " B"]]:
     """log Σ_s w_s p(y_d|x_s) for every known cell, the weights by the seen ones alone, and their effective number."""
-    proposals = propose(qx, noise)
-    cells = jax.lax.map(lambda x: log_probs_at(p, truth, known, x)[0], proposals.x)
-    weights = log_weights(proposals.log_ratio, jnp.where(seen, cells, 0).sum(2))
-    return jax.nn.logsumexp(weights[:, :, None] + cells, axis=0), effective_size(weights)
+    proposals = latent.propose(qx, noise)
+    cells = jax.lax.map(lambda x: latent.log_probs_at(p, truth, known, x)[0], proposals.x)
+    weights = latent.log_weights(proposals.log_ratio, jnp.where(seen, cells, 0).sum(2))
+    return jax.nn.logsumexp(weights[:, :, None] + cells, axis=0), latent.effective_size(weights)
 
 
-def effective_sample_size(predictor: Predictor, table: Table, n_draws: int = N_PROPOSALS) -> Float[np.ndarray, " N"]:
+def effective_sample_size(
+    predictor: Predictor, table: Table, n_draws: int = latent.N_PROPOSALS
+) -> Float[np.ndarray, " N"]:
     """How many of n_draws importance-weighted draws of x carry each row's answers."""
-    return ask(predictor, table, _densities, n_draws)[1]
+    return latent.ask(predictor, table, _densities, n_draws)[1]
 
 
 def log_density(predictor: Predictor, table: Table, n_draws: int = 32) -> np.ndarray:
     """The importance-weighted lower bound on log p(observed cells) of every row [N], in coded units."""
-    return ask_weighted(predictor, table, _densities, n_draws)
+    return latent.ask_weighted(predictor, table, _densities, n_draws)
 
 
 def reconstruction(predictor: Predictor, table: Table, n_draws: int = 32) -> np.ndarray:
     """E log p of every observed cell [N D], NaN at gaps, coded units: the encoder has read what is scored."""
-    cells = schema_order(predictor.layout, ask(predictor, table, _reconstructed, n_draws))
+    cells = schema_order(predictor.layout, latent.ask(predictor, table, _reconstructed, n_draws))
     return np.where(table.seen, cells, np.nan)
 
 
@@ -84,8 +76,8 @@ def cell_log_density(predictor: Predictor, shown: Table, complete: Table, n_draw
 
     def score(p: Predictor, chunk: Chunk) -> tuple[Array, Array]:
         own = known[chunk.rows]
-        return _cells(p, truth[chunk.rows], own, chunk.seen & own, latent_chunk(p, chunk), noise)
+        return _cells(p, truth[chunk.rows], own, chunk.seen & own, latent.latent_chunk(p, chunk), noise)
 
     cells, sizes = over_chunks(predictor, shown, score)
-    warn_of_few_draws(sizes)
+    latent.warn_of_few_draws(sizes)
     return np.where(complete.seen, schema_order(predictor.layout, cells), np.nan)

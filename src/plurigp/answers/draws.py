@@ -9,16 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from plurigp.answers.latent import (
-    N_PROPOSALS,
-    effective_size,
-    encode_chunk,
-    latent_chunk,
-    log_probs_at,
-    log_weights,
-    propose,
-    warn_of_few_draws,
-)
+from plurigp.answers import latent
 from plurigp.answers.predictor import (
     Chunk,
     Predictor,
@@ -47,19 +38,13 @@ def _weighted_draws(
     p: Predictor, values: Array, seen: Array, qx: LatentNormal, noise: Array
 ) -> tuple[Float[Array, "S B Q"], Float[Array, "S B"], Float[Array, " B"]]:
     """Draws of x, their weights and their effective number."""
-    proposals = propose(qx, noise)
-    rows = jax.lax.map(lambda x: log_probs_at(p, values, seen, x)[0].sum(1), proposals.x)
-    logs = log_weights(proposals.log_ratio, rows)
-    return proposals.x, jnp.exp(logs), effective_size(logs)
+    proposals = latent.propose(qx, noise)
+    rows = jax.lax.map(lambda x: latent.log_probs_at(p, values, seen, x)[0].sum(1), proposals.x)
+    logs = latent.log_weights(proposals.log_ratio, rows)
+    return proposals.x, jnp.exp(logs), latent.effective_size(logs)
 
 
-_moments_at = jax.jit(moments_at)
-
-
-@jax.jit
-def _project(gp: SparseGP, x: Array) -> tuple[Array, Array]:
-    projection = project(gp, x)
-    return projection.A, projection.rest
+_moments_at, _project = jax.jit(moments_at), jax.jit(project)
 
 
 class Noise(NamedTuple):
@@ -140,7 +125,7 @@ def _draw_decoders(
 def _functions_at(gp: SparseGP, decoder: DecoderDraw, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """f [B P] of rows that share a decoder, b + s (Aᵀv + √rest ε); zero for functions that it does not have."""
     own = decoder.functions
-    A, rest = (np.asarray(part) for part in _project(gp, x))
+    A, rest, _ = (np.asarray(part) for part in _project(gp, x))
     noise = np.sqrt(rest)[:, None] * decoder.noise.spread[own] * rng.normal(size=(len(x), len(own)))
     f = np.zeros((len(x), len(gp.bias)))
     f[:, own] = np.asarray(gp.bias)[own] + np.exp(np.asarray(gp.log_scale)[own]) * ((decoder.v @ A).T + noise)
@@ -156,11 +141,11 @@ def compile_draws(predictor: Predictor, n_rows: int) -> "Future[None]":
     values = jax.ShapeDtypeStruct((size, len(predictor.layout.slot_order)), predictor.dtype)
     seen = jax.ShapeDtypeStruct((size, len(predictor.layout.order)), np.bool_)
     x = jax.ShapeDtypeStruct((size, predictor.n_components), np.float64)
-    noise = standard_draws(N_PROPOSALS, predictor.n_components).astype(predictor.dtype)
+    noise = standard_draws(latent.N_PROPOSALS, predictor.n_components).astype(predictor.dtype)
     with jax.enable_x64(True):
-        qx = jax.eval_shape(encode_chunk, predictor, values, seen)
+        qx = jax.eval_shape(latent.encode_chunk, predictor, values, seen)
     return compile_in_background(
-        (encode_chunk, (predictor, values, seen)),
+        (latent.encode_chunk, (predictor, values, seen)),
         (_weighted_draws, (predictor, values, seen, qx, noise)),
         (_project, (in_precision(predictor.model.gp, np.float64), x)),
     )
@@ -174,12 +159,7 @@ class RowDraws(NamedTuple):
 
 
 def draw_given(
-    predictor: Predictor,
-    table: Table,
-    n_draws: int,
-    seed: int,
-    columns: Sequence[int] | None = None,
-    warn: bool = True,
+    predictor: Predictor, table: Table, n_draws: int, seed: int, columns: Sequence[int] | None = None, warn: bool = True
 ) -> Iterator[RowDraws]:
     """Coded draws of whole rows given their observed cells, chunk by chunk: x, f and y, jointly within a row.
 
@@ -187,7 +167,7 @@ def draw_given(
     its functions, so their uncertainty shows in whatever is pooled over rows. With `columns`, others may be NaN.
     """
     rng = np.random.default_rng(seed)
-    noise = standard_draws(N_PROPOSALS, predictor.n_components).astype(predictor.dtype)
+    noise = standard_draws(latent.N_PROPOSALS, predictor.n_components).astype(predictor.dtype)
     layout, gp = predictor.layout, in_precision(predictor.model.gp, np.float64)
     only = blocks_with(layout, range(len(layout.order)) if columns is None else set(columns))
     functions = np.concatenate([np.arange(*layout.blocks[number].functions) for number in only])
@@ -204,10 +184,10 @@ def draw_given(
         decoders = list(_draw_decoders(predictor, rng, n_draws, functions))
         for chunk in chunks(layout, table, predictor.dtype):
             n, first = chunk.n_rows, int(chunk.rows[0])
-            found = _weighted_draws(predictor, chunk.values, chunk.seen, latent_chunk(predictor, chunk), noise)
+            found = _weighted_draws(predictor, chunk.values, chunk.seen, latent.latent_chunk(predictor, chunk), noise)
             x, weights, size = (np.asarray(part, np.float64) for part in found)
             sizes.append(size[:n])
             given = (x, weights, chunk.values[:n].astype(np.float64))
             yield RowDraws(slice(first, first + n), (draw(decoder, *given) for decoder in decoders))
     if warn:
-        warn_of_few_draws(np.concatenate(sizes))
+        latent.warn_of_few_draws(np.concatenate(sizes))

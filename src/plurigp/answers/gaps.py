@@ -12,11 +12,7 @@ from plurigp.data import Coder, Table
 
 
 def describe_gaps(
-    coder: Coder,
-    table: Table,
-    drawn: Iterable[RowDraws],
-    levels: Sequence[float],
-    maps: Float[np.ndarray, "D K"],
+    coder: Coder, table: Table, drawn: Iterable[RowDraws], levels: Sequence[float], maps: Float[np.ndarray, "D K"]
 ) -> pd.DataFrame:
     """One line per gap of a used column, from draws of its row: see `PluriGP.describe_gaps`."""
     parts = []
@@ -52,11 +48,6 @@ def _summary(
         mean, sd = numbers.mean(0), numbers.std(0)
         # Weibull's positions: n draws make n + 1 equal gaps, as `pit_values` has it
         quantiles = np.quantile(numbers, calibrated_levels(G, levels), axis=0, method="weibull")
-    facts = {
-        "column": column.name,
-        "kind": column.kind,
-        "mean": mean,
-        "sd": sd,
-        **dict(zip(names, quantiles, strict=True)),
-    }
-    return {**facts, "level": pd.Series(likeliest, dtype=object), "probability": probability}
+    numeric = {"mean": mean, "sd": sd, **dict(zip(names, quantiles, strict=True))}
+    of_levels = {"level": pd.Series(likeliest, dtype=object), "probability": probability}
+    return {"column": column.name, "kind": column.kind, **numeric, **of_levels}

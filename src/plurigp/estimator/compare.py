@@ -56,12 +56,7 @@ def _declared(column: Column, kind: str, rows: Rows) -> Column:
 
 
 def compare_kinds(
-    table: object,
-    schema: Schema,
-    n_components: int = 3,
-    n_folds: int = 4,
-    max_epochs: int = 250,
-    random_state: int = 0,
+    table: object, schema: Schema, n_components: int = 3, n_folds: int = 4, max_epochs: int = 250, random_state: int = 0
 ) -> dict[str, Comparison]:
     """A Comparison for every used column that has more than one candidate."""
     rows = to_rows(table)

@@ -166,5 +166,5 @@ def _warn_if_collapsed(last: Epoch) -> None:
             "the latent map has collapsed: the encoded means hardly differ between rows; "
             "the columns may be unrelated, or try another random_state or start='informed'",
             RuntimeWarning,
-            stacklevel=5,  # the line that called PluriGP.fit
+            stacklevel=4,  # the line that called PluriGP.fit
         )

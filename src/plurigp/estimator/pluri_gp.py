@@ -121,17 +121,14 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """
         before = dict(self.__dict__)
         try:
-            self._fit(X)
+            given = self.get_params(deep=False)
+            check_parameters(given)
+            self._store(fit_model(*self._coded(X), given))
         except BaseException:  # a fit that fails, or is interrupted, leaves the old answers whole
             self.__dict__.clear()
             self.__dict__.update(before)
             raise
         return self
-
-    def _fit(self, X: Any) -> None:
-        given = self.get_params(deep=False)
-        check_parameters(given)
-        self._store(fit_model(*self._coded(X), given))
 
     def _coded(self, X: Any) -> tuple[TrainingTable, Coder]:
         """The training rows; what their columns were parsed into goes when this returns."""

@@ -108,16 +108,9 @@ def bound(
     f_mean, f_var = moments(model.gp, q, rows)
     if perturbation is not None:
         f_mean, f_var = f_mean + perturbation.f_mean, f_var + perturbation.f_var
-    cells = expected_log_probs(
-        spec.layout,
-        model.thetas,
-        jnp.tile(batch.values, (spec.n_draws, 1)),
-        jnp.tile(batch.seen & batch.real[:, None], (spec.n_draws, 1)),
-        f_mean,
-        f_var,
-        spec.rules,
-        jax.random.fold_in(key, 2) if spec.sampling else None,
-    )
+    values, seen = (jnp.tile(part, (spec.n_draws, 1)) for part in (batch.values, batch.seen & batch.real[:, None]))
+    draws_key = jax.random.fold_in(key, 2) if spec.sampling else None
+    cells = expected_log_probs(spec.layout, model.thetas, values, seen, f_mean, f_var, spec.rules, draws_key)
     fit = tuple(batch.weight * block.sum() / spec.n_draws for block in cells)
     kl_rows = batch.weight * spec.kl_weight * jnp.where(batch.real, kl_x(qx), 0).sum()
     return Bound(fit, kl_rows, kl_u(q)), Trace(rows.A, f_mean, spread(qx, batch.real), rows.jitter)

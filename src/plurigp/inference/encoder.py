@@ -106,11 +106,9 @@ class Encoder(eqx.Module):
         """Three products in one: the linear path and the first layers of both networks."""
         known, indicators = _read(self, features, seen, row_seen)
         linear = jnp.pad(self.linear, ((0, len(indicators)), (0, 0)))
-        first = jnp.concatenate([linear, self.net_mean.w1, self.net_sd.w1], 1)
-        straight, for_mean, for_sd = jax.lax.split(
-            first.T @ jnp.concatenate([known, indicators]),
-            [part.shape[1] for part in (linear, self.net_mean.w1, self.net_sd.w1)],
-        )
+        parts = (linear, self.net_mean.w1, self.net_sd.w1)
+        products = jnp.concatenate(parts, 1).T @ jnp.concatenate([known, indicators])
+        straight, for_mean, for_sd = jax.lax.split(products, [part.shape[1] for part in parts])
         mean = straight.T + self.offset + self.net_mean.after(for_mean)
         return independent(mean, jax.nn.sigmoid(self.net_sd.after(for_sd)))
 

@@ -198,7 +198,7 @@ def _log_cholesky_with_full_kl(q: LogCholesky, kl_covariance_weight: Scalar) -> 
     R, _ = inverse_root(S)
     full = sparse.posterior_of(sparse.with_full_kl(Natural(q.m, pack(jnp.matmul(R.mT, R))), kl_covariance_weight)).whole
     assert full is not None
-    L = jnp.matmul(full, inverse_root(full).R.mT)  # L Lᵀ = S, so L = S L⁻ᵀ
+    L = jnp.matmul(full, inverse_root(full)[0].mT)  # L Lᵀ = S, so L = S L⁻ᵀ
     log_diagonal = jnp.log(jnp.diagonal(L, axis1=1, axis2=2))
     return LogCholesky(q.m, jnp.tril(L, -1) + log_diagonal[:, :, None] * jnp.eye(L.shape[-1], dtype=L.dtype))
 
@@ -278,8 +278,9 @@ def train(
         rates = rates_of(schedule, len(epochs), step_factor * plateau.factor, data.values.dtype)
         after, next_step, epoch = run_epoch(spec, state, data.epoch(schedule.batch_size, rng), seed, n_steps, rates)
         n_steps = next_step  # draws that failed are not drawn again
-        if not (np.isfinite(epoch.bound.total) and _is_finite(after.model)):  # forget this epoch, take smaller steps
-            step_factor *= 0.3
+        # The bound is that of the parameters before the last step, which may have been the one that failed.
+        if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves((epoch.bound.total, after.model))):
+            step_factor *= 0.3  # forget this epoch, take smaller steps
             if step_factor < MIN_STEP_FACTOR:
                 raise FloatingPointError(
                     f"the bound is not finite in epoch {len(epochs) + 1} (jitter {float(epoch.jitter):.1e}), "
@@ -294,11 +295,6 @@ def train(
     stopped = "max_epochs" if len(epochs) >= schedule.max_epochs else "plateau"
     q, final = _final(spec, state, data, schedule, seed)
     return Trained(state.model, q, final, epochs, stopped)
-
-
-def _is_finite(tree: Any) -> bool:
-    """A bound is that of the parameters before the last step, which may have been the one that failed."""
-    return all(np.isfinite(np.asarray(leaf)).all() for leaf in jax.tree.leaves(tree))
 
 
 def _final(

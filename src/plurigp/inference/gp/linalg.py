@@ -14,15 +14,11 @@ JITTER = 1e-6  # first try, relative to the mean of the diagonal
 JITTER_LIMIT = 1e-2
 
 
-class Whitening(NamedTuple):
-    """W lower triangular with WᵀW = (K + jitter)⁻¹, and the relative jitter; W is NaN if JITTER_LIMIT is too little."""
+def whitening(K: Float[Array, "M M"]) -> tuple[Float[Array, "M M"], Scalar]:
+    """W lower triangular with WᵀW = (K + jitter·mean(diag K)·I)⁻¹, and the jitter, raised tenfold until W is finite.
 
-    W: Float[Array, "M M"]
-    jitter: Scalar
-
-
-def whitening(K: Float[Array, "M M"]) -> Whitening:
-    """The inverse of Cholesky's factor of K + jitter·mean(diag K)·I, the jitter raised tenfold until it is finite."""
+    W is NaN if JITTER_LIMIT is too little.
+    """
     eye = jnp.eye(len(K), dtype=K.dtype)
     unit = jnp.mean(jnp.diagonal(K)) * eye
 
@@ -35,7 +31,7 @@ def whitening(K: Float[Array, "M M"]) -> Whitening:
 
     first = jnp.asarray(JITTER, K.dtype)
     jitter, L = jax.lax.while_loop(fails, lambda tried: (10 * tried[0], factor(10 * tried[0])), (first, factor(first)))
-    return Whitening(jax.lax.linalg.triangular_solve(L, eye, left_side=True, lower=True), jitter)
+    return jax.lax.linalg.triangular_solve(L, eye, left_side=True, lower=True), jitter
 
 
 class Projection(NamedTuple):
@@ -54,12 +50,12 @@ def whitened(K: Float[Array, "M M"], across: Float[Array, "M B"], own: Float[Arr
 
 def _whitened_forward(
     K: Float[Array, "M M"], across: Float[Array, "M B"], own: Float[Array, " B"], dtype: Any
-) -> tuple[Projection, tuple[Whitening, Array, Array]]:
-    found = whitening(K)
-    A = found.W @ across
+) -> tuple[Projection, tuple[Array, Scalar, Array, Array]]:
+    W, jitter = whitening(K)
+    A = W @ across
     rest = jnp.maximum(own - (A**2).sum(0), 0)
-    projection = Projection(*(part.astype(dtype) for part in (A, rest, found.jitter)))
-    return projection, (found, projection.A, projection.rest)
+    projection = Projection(*(part.astype(dtype) for part in (A, rest, jitter)))
+    return projection, (W, jitter, projection.A, projection.rest)
 
 
 def _lower_and_half(m: int, dtype: Any) -> np.ndarray:
@@ -71,7 +67,7 @@ def _whitened_backward(dtype: Any, kept: Any, slopes: Projection) -> tuple[Any, 
     """From dW = −Φ(W dK Wᵀ) W: products alone, where Cholesky's own slope is a chain of triangular solves. What W meets
     on its left, slope · Aᵀ, is a plain sum over rows that `dtype` can hold. The jitter counts as a constant share of
     the mean diagonal."""
-    (W, jitter), A, rest = kept
+    W, jitter, A, rest = kept
     m = len(W)
     by_own = jnp.where(rest > 0, slopes.rest, 0)
     by_A = slopes.A - 2 * by_own * A
@@ -84,15 +80,8 @@ def _whitened_backward(dtype: Any, kept: Any, slopes: Projection) -> tuple[Any, 
 whitened.defvjp(_whitened_forward, _whitened_backward)
 
 
-class InverseRoot(NamedTuple):
-    """R with Λ⁻¹ = Rᵀ R, and log det Λ."""
-
-    R: Float[Array, "P M M"]
-    logdet: Float[Array, " P"]
-
-
-def inverse_root(Lam: Float[Array, "P M M"]) -> InverseRoot:
-    """R = L⁻¹ with L Lᵀ = Λ, for every function.
+def inverse_root(Lam: Float[Array, "P M M"]) -> tuple[Float[Array, "P M M"], Float[Array, " P"]]:
+    """R = L⁻¹ with L Lᵀ = Λ, so that Λ⁻¹ = Rᵀ R, and log det Λ, for every function.
 
     Only the factorisation needs float64, since it meets Λ's whole condition number; R meets its square root.
     The diagonal is raised by the rounding of a float32 Λ, so that a precision of 10⁸ stays positive definite even
@@ -111,7 +100,8 @@ def inverse_root(Lam: Float[Array, "P M M"]) -> InverseRoot:
         R = jax.lax.linalg.triangular_solve(L.astype(Lam.dtype), eye.astype(Lam.dtype), left_side=True, lower=True)
         return R, 2 * jnp.log(jnp.diagonal(L)).sum()
 
-    return InverseRoot(*jax.lax.map(one, Lam))
+    R, logdet = jax.lax.map(one, Lam)
+    return R, logdet
 
 
 def solve_upper(U: Float[Array, "B Q Q"], b: Float[Array, "S B Q"]) -> Float[Array, "S B Q"]:
