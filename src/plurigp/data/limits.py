@@ -21,8 +21,8 @@ from plurigp.data.numeric import (
 _N = r"(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"  # not padded: 01-05 is a date
 _ONE_SIDE = re.compile(rf"\s*(<=|>=|<|>|≤|≥)\s*([+-]?{_N})\s*")
 _BETWEEN = re.compile(rf"\s*([+-]?{_N})\s*(?:-|–|to)\s*([+-]?{_N})\s*")
-NOT_YET = NO_WORDS | {"censored", "0"}
-HAPPENED = YES_WORDS | {"event", "died", "deceased", "1"}
+NOT_YET = NO_WORDS | {"censored", "0", "0.0"}
+HAPPENED = YES_WORDS | {"event", "died", "deceased", "1", "1.0"}
 
 
 def bounds_of_text(text: str) -> tuple[float, float]:

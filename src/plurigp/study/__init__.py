@@ -7,14 +7,4 @@ from plurigp.study.fits.config import StudyConfig, read_config
 from plurigp.study.result import Map, StudyResult, load_study
 from plurigp.study.run import Study
 
-__all__ = [
-    "Clusters",
-    "Consensus",
-    "Map",
-    "Nulls",
-    "Study",
-    "StudyConfig",
-    "StudyResult",
-    "load_study",
-    "read_config",
-]
+__all__ = ["Clusters", "Consensus", "Map", "Nulls", "Study", "StudyConfig", "StudyResult", "load_study", "read_config"]

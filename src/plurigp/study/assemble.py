@@ -1,6 +1,7 @@
 """From finished fits to a StudyResult: subtypes, their robustness, what distinguishes them, and their outcomes."""
 
 import sys
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from plurigp.study.findings import characterise
 from plurigp.study.findings.assess import predictive_scores
 from plurigp.study.findings.characterise import Groups, Values, read_values, split_groups
 from plurigp.study.findings.cluster import HALF_INITS, fixed_mixture
-from plurigp.study.findings.mixture import Mixture
+from plurigp.study.findings.mixture import responsibilities
 from plurigp.study.findings.robustness import matched, untested
 from plurigp.study.findings.survival import no_outcome, read_outcome, survival_by_subtype
 from plurigp.study.findings.view import view_of
@@ -25,7 +26,7 @@ from plurigp.study.fits.learn import Maps
 from plurigp.study.fits.pool import Pool
 from plurigp.study.fits.tasks import FIRST_REFIT, held_out
 from plurigp.study.result import Map, StudyResult
-from plurigp.study.subtypes import Subtypes, base_labels, component_of, find_subtypes
+from plurigp.study.subtypes import Subtypes, base_labels, find_subtypes
 
 PACKAGES = ("jax", "numpy", "pandas", "scikit-learn", "scipy")
 SETTINGS_AMONG_FACTS = ("title", "level", "n_permutations", "n_refits", "n_references")
@@ -111,8 +112,8 @@ def _split_test(
     mixture = fixed_mixture(x, K, config.covariance, HALF_INITS, 0.0, config.seed_of("split"), sd)
     component, names = base_labels(found.clusters, maps.latent.arrays["mean"][seen], K)
     subtype = np.zeros(K, int)
-    subtype[matched(component, component_of(mixture, x), K)] = names
-    renamed = Mixture(mixture.weights, mixture.means, mixture.covariances, subtype)
+    subtype[matched(component, responsibilities(mixture, x).argmax(1), K)] = names
+    renamed = replace(mixture, subtype=subtype)
     return split_groups(model, frame.iloc[unseen].reset_index(drop=True), renamed), unseen
 
 
@@ -137,9 +138,7 @@ def _facts(frame: pd.DataFrame, schema: Schema, maps: Maps, found: Subtypes, con
     """The numbers that a summary in words is made of."""
     choice, clusters = found.choice, found.clusters
     asked = config.n_subtypes if config.n_subtypes in RULES else "given"
-    settings = {
-        name: getattr(config, name) for name in ("title", "level", "n_permutations", "n_refits", "n_references")
-    }
+    settings = {name: getattr(config, name) for name in SETTINGS_AMONG_FACTS}
     tested = not untested({**settings, "structured": choice.structured})
     return {
         **settings,

@@ -19,9 +19,8 @@ from plurigp.study.findings.null import Nulls
 from plurigp.study.fits import store
 
 RESULT_FORMAT = 1
-RESULT_FILE, ARRAYS_FILE, ASSIGNMENTS_FILE, LATENT_FILE = (
-    "result.json", "arrays.safetensors", "assignments.csv", "latent.csv",
-)  # fmt: skip
+RESULT_FILE, ARRAYS_FILE = "result.json", "arrays.safetensors"
+ASSIGNMENTS_FILE, LATENT_FILE = "assignments.csv", "latent.csv"
 TABLES_FOLDER, MODEL_FOLDER = "tables", "model"
 ABOUT = ("facts", "config", "seeds", "versions")
 
@@ -147,9 +146,8 @@ class StudyResult:
             store.write_csv(folder / TABLES_FOLDER / f"{name}.csv", frame)
         parts: dict[str, Any] = {"mixture": self.clusters.mixture, "consensus": self.consensus, "nulls": self.nulls}
         arrays = {f"{part}.{field}": array for part, value in parts.items() for field, array in vars(value).items()}
-        store.write_arrays(
-            folder / ARRAYS_FILE, {name: array for name, array in arrays.items() if name != "consensus.item"}
-        )
+        del arrays["consensus.item"]  # is in the latent file
+        store.write_arrays(folder / ARRAYS_FILE, arrays)
         about = {name: getattr(self, name) for name in ABOUT}
         frames = {name: store.frame_to_plain(frame) for name, frame in self.frames().items()}
         store.write_json(folder / RESULT_FILE, {"format": RESULT_FORMAT, **about, "frames": frames})

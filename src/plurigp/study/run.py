@@ -1,7 +1,6 @@
 """The study from end to end, in a folder: every finished fit is kept, so a study that was stopped goes on."""
 
 import hashlib
-import shutil
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -74,10 +73,7 @@ class Study:
         with progress.bar:
             maps = learn(pool, frame, config)
             progress.say("all fits done: comparing and describing the subtypes")
-            (out / MODEL_FOLDER).mkdir(exist_ok=True)
-            for path in (pool.folder / maps.best.name).iterdir():
-                with whole_file(out / MODEL_FOLDER / path.name) as part:
-                    part.write_bytes(path.read_bytes())
+            pool.model(maps.best.name).save(out / MODEL_FOLDER)
             result = assemble_result(pool, maps, frame, schema, config, out)
             result.save(out)
         return result
@@ -124,8 +120,6 @@ def start_study(out: Path, frame: pd.DataFrame, schema: Schema, config: StudyCon
     out.mkdir(parents=True, exist_ok=True)
     for unfinished in out.rglob(".*.part"):  # of a study that was stopped while writing
         unfinished.unlink()
-    for unfinished in (out / FITS_FOLDER).glob(".*/"):  # of a model that was being saved
-        shutil.rmtree(unfinished)
     write_json(out / STARTED, about)
     for name, content in ((CONFIG, config_toml(config)), (SCHEMA, schema.to_toml())):
         with whole_file(out / name) as path:

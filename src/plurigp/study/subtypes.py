@@ -8,7 +8,7 @@ import pandas as pd
 from plurigp.study.findings import consensus, null
 from plurigp.study.findings.cluster import Clusters, fixed_mixture
 from plurigp.study.findings.consensus import Consensus
-from plurigp.study.findings.mixture import Mixture, memberships, responsibilities
+from plurigp.study.findings.mixture import memberships, responsibilities
 from plurigp.study.findings.null import Nulls
 from plurigp.study.findings.robustness import TOO_SMALL, Choice, HalfLabels, matched, pair_agreement
 from plurigp.study.fits.config import RULES, StudyConfig
@@ -111,13 +111,8 @@ def base_labels(clusters: Clusters, x: np.ndarray, K: int) -> tuple[np.ndarray, 
     Where the mixture has further, small components (the paper's), their rows go to the nearest subtype.
     """
     if len(clusters.mixture.weights) == K:
-        return component_of(clusters.mixture, x), clusters.mixture.subtype
+        return responsibilities(clusters.mixture, x).argmax(1), clusters.mixture.subtype
     return memberships(clusters.mixture, x)[1].argmax(1), np.arange(1, K + 1)
-
-
-def component_of(mixture: Mixture, x: np.ndarray) -> np.ndarray:
-    """The likeliest component of every row's mean [N], outliers' components too; for matching alone."""
-    return responsibilities(mixture, x).argmax(1)
 
 
 def _subtype_frame(

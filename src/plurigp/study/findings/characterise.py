@@ -58,13 +58,7 @@ def _enough(*sides: Sized) -> bool:
     return min(map(len, sides)) >= MIN_CELLS
 
 
-def _values_by(contrast: Callable[[np.ndarray, np.ndarray], Contrast]) -> Compare:
-    """One line, of known values."""
-    return lambda column, inside, outside: [("", contrast(inside.low, outside.low))]
-
-
-def _cells_by(contrast: Callable[[Observed, Observed], Contrast]) -> Compare:
-    """One line, of cells that may be known up to limits."""
+def _one_line(contrast: Callable[[Observed, Observed], Contrast]) -> Compare:
     return lambda column, inside, outside: [("", contrast(inside, outside))]
 
 
@@ -96,14 +90,14 @@ def _any_and_amount(column: Column, inside: Observed, outside: Observed) -> Line
 CONTRASTS: dict[EffectMeasure, Compare] = {
     EffectMeasure.ODDS: _odds_from(1),
     EffectMeasure.LEVEL_ODDS: _odds_from(0),
-    EffectMeasure.RATE: _values_by(contrasts.log_rate_ratio),
-    EffectMeasure.MEAN: _values_by(contrasts.welch),
+    EffectMeasure.RATE: _one_line(lambda inside, outside: contrasts.log_rate_ratio(inside.low, outside.low)),
+    EffectMeasure.MEAN: _one_line(contrasts.censored_means),  # Welch's t, without limits
     EffectMeasure.MEAN_LEVEL: _mean_level,
-    EffectMeasure.LOG_MEAN: _values_by(contrasts.welch_of_logs),
+    EffectMeasure.LOG_MEAN: _one_line(contrasts.censored_geometric_means),
     EffectMeasure.ANY_AND_AMOUNT: _any_and_amount,
-    EffectMeasure.CENSORED_MEAN: _cells_by(contrasts.censored_means),
-    EffectMeasure.CENSORED_LOG_MEAN: _cells_by(contrasts.censored_geometric_means),
-    EffectMeasure.HAZARD: _cells_by(contrasts.log_hazard_ratio),
+    EffectMeasure.CENSORED_MEAN: _one_line(contrasts.censored_means),
+    EffectMeasure.CENSORED_LOG_MEAN: _one_line(contrasts.censored_geometric_means),
+    EffectMeasure.HAZARD: _one_line(contrasts.log_hazard_ratio),
 }
 
 

@@ -47,15 +47,19 @@ def pair_consensus(labels: np.ndarray, i: np.ndarray, j: np.ndarray) -> np.ndarr
         return together / both
 
 
+def known_pairs(matrix: np.ndarray, dtype: type = np.float64) -> tuple[np.ndarray, np.ndarray]:
+    """The matrix with 0 where a pair is not known or no pair, and 1 where it is known [n n]."""
+    known = np.isfinite(matrix) & ~np.eye(len(matrix), dtype=bool)
+    return np.where(known, matrix, 0).astype(dtype), known.astype(dtype)
+
+
 def matrix_indices(matrix: np.ndarray, cluster: np.ndarray, K: int) -> tuple[np.ndarray, np.ndarray]:
     """Mean consensus between and (diagonal) within clusters 1 … K [K K], and its standard error, 0 from all pairs.
 
     Outliers (0) and pairs that were never drawn together are left out.
     """
-    one_hot = _one_hot(cluster, K)
-    known = np.isfinite(matrix) & ~np.eye(len(matrix), dtype=bool)
-    total = one_hot.T @ np.where(known, matrix, 0).astype(np.float64) @ one_hot
-    n = one_hot.T @ known.astype(np.float64) @ one_hot
+    one_hot, (values, known) = _one_hot(cluster, K), known_pairs(matrix)
+    total, n = one_hot.T @ values @ one_hot, one_hot.T @ known @ one_hot
     return total / np.maximum(n, 1), np.zeros((K, K))
 
 
@@ -77,9 +81,8 @@ def sampled_indices(
 
 def item_consensus(matrix: np.ndarray, cluster: np.ndarray, K: int) -> np.ndarray:
     """Mean consensus of each row with the others of its own cluster [n]; NaN for outliers."""
-    one_hot = _one_hot(cluster, K)
-    known = np.isfinite(matrix) & ~np.eye(len(matrix), dtype=bool)
-    total, n = np.where(known, matrix, 0) @ one_hot, known.astype(float) @ one_hot
+    one_hot, (values, known) = _one_hot(cluster, K), known_pairs(matrix)
+    total, n = values @ one_hot, known @ one_hot
     own = np.maximum(cluster - 1, 0)[:, None]
     mean = np.take_along_axis(total / np.maximum(n, 1), own, axis=1)[:, 0]
     return np.where(cluster > 0, mean, np.nan)

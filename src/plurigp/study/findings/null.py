@@ -12,7 +12,7 @@ from plurigp.data import Column, Schema, to_rows
 from plurigp.data.censoring import censor_like, rounded_like, with_one_status, write_bounds, write_times
 from plurigp.data.kinds import kind_of
 from plurigp.estimator import PluriGP
-from plurigp.study.findings.consensus import pair_consensus, random_pairs
+from plurigp.study.findings.consensus import known_pairs, pair_consensus, random_pairs
 
 SHUFFLES_AT_ONCE = 32  # share one pass over the consensus matrix, which is what takes time
 
@@ -30,9 +30,8 @@ def permuted_by_matrix(
     matrix: np.ndarray, cluster: np.ndarray, K: int, n_draws: int, rng: np.random.Generator
 ) -> np.ndarray:
     """Consensus index of every cluster [R K] with the labels of the rows shuffled."""
-    known = np.isfinite(matrix) & ~np.eye(len(matrix), dtype=bool)
-    values, counts = np.where(known, matrix, 0).astype(np.float32), known.astype(np.float32)
-    complete = bool(known.sum() == len(matrix) * (len(matrix) - 1))
+    values, counts = known_pairs(matrix, np.float32)
+    complete = np.count_nonzero(counts) == len(matrix) * (len(matrix) - 1)
     draws = []
     for start in range(0, n_draws, SHUFFLES_AT_ONCE):
         n_shuffles = min(SHUFFLES_AT_ONCE, n_draws - start)

@@ -9,6 +9,8 @@ from scipy import stats
 
 from plurigp.core.text import at
 from plurigp.core.types import DataError
+from plurigp.data.cells import cells_of
+from plurigp.data.limits import read_events
 
 CURVE_STEPS = 100  # round times at which a curve is read off: event times would tell single patients
 MIN_AT_RISK = 5  # rows; with fewer a curve ends
@@ -23,22 +25,14 @@ def read_outcome(frame: pd.DataFrame, time: str, event: str) -> tuple[np.ndarray
     for name in (time, event):
         if name not in frame.columns:
             raise DataError(f"{at(name)} is to hold an outcome but is not in the table; correct the name.")
+    cells = cells_of(frame[event], event)
     times = pd.to_numeric(frame[time], errors="coerce").astype("Float64").to_numpy(float, na_value=np.nan)
-    events = _as_events(frame[event], event)
+    events = read_events(cells, event, cells.seen)
     bad = np.flatnonzero((times < 0) | (np.isnan(times) & frame[time].notna().to_numpy()))
     if len(bad):
         raise DataError(f"{at(time, int(bad[0]))}: a time must be a number of at least 0; correct it or leave a gap.")
     gap = np.isnan(times) | np.isnan(events)
     return np.where(gap, np.nan, times), np.where(gap, np.nan, events)
-
-
-def _as_events(column: pd.Series, name: str) -> np.ndarray:
-    text = column.astype("string").str.strip().str.lower()
-    events = text.map({"1": 1.0, "0": 0.0, "1.0": 1.0, "0.0": 0.0, "true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0})
-    bad = np.flatnonzero(events.isna() & column.notna())
-    if len(bad):
-        raise DataError(f"{at(name, int(bad[0]))}: an event is 0/1, true/false or yes/no; recode it or leave a gap.")
-    return events.to_numpy(float, na_value=np.nan)
 
 
 def kaplan_meier(time: np.ndarray, event: np.ndarray, at_times: np.ndarray) -> pd.DataFrame:

@@ -1,23 +1,22 @@
 """Tasks run here, in worker processes or on a Dask cluster; what is finished is on disk and never done again."""
 
 import os
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
+from itertools import starmap
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 from joblib import Parallel, delayed, parallel_config
 
-from plurigp.core.files import whole_file
 from plurigp.core.types import DataError
 from plurigp.data import Schema
 from plurigp.estimator import PluriGP, load
 from plurigp.study.fits.config import StudyConfig
 from plurigp.study.fits.progress import StudyProgress
 from plurigp.study.fits.store import read_arrays, write_arrays
-from plurigp.study.fits.tasks import Finished, Task, run_task
+from plurigp.study.fits.tasks import Finished, Task, TaskResult, run_task
 
 Tables = Callable[[int], pd.DataFrame]  # the number of a structureless table, or −1 -> its frame
 
@@ -41,13 +40,16 @@ class Pool:
         left = [task for task in tasks if not self._path(task).exists()]
         rows_found = sum(len(task.rows) for task in tasks) - sum(len(task.rows) for task in left)
         self.progress.start_stage(tasks[0].kind, len(tasks), len(tasks) - len(left), rows_found)
-        for task, finished in self._fit_here(left, tables) if self.n_jobs == 0 else self._fit_elsewhere(left, tables):
+        for task, finished, model in self._fit(left, tables):
+            if model is not None:
+                self._models[task.name] = model
+                model.save(self.folder / task.name)
             write_arrays(self._path(task), finished.arrays, finished.facts)  # after the model: it says "finished"
             self.progress.fit_done(len(task.rows))
         return [Finished(*read_arrays(self._path(task))) for task in tasks]
 
     def model(self, name: str) -> PluriGP:
-        """The model of a finished task: the one that was fitted in this process, otherwise read from disk once."""
+        """The model of a finished task: the one that this study has just fitted, otherwise read from disk once."""
         if name not in self._models:
             self._models[name] = load(self.folder / name)
         return self._models[name]
@@ -56,25 +58,14 @@ class Pool:
         """The file that says a task is finished."""
         return self.folder / f"{task.name}.safetensors"
 
-    def _fit_here(self, tasks: list[Task], tables: Tables) -> Iterator[tuple[Task, Finished]]:
-        for task in tasks:
-            finished, model = run_task(task, tables(task.table), self.schema, self.config)
-            if task.keeps_model:
-                self._models[task.name] = model
-                model.save(self.folder / task.name)
-            yield task, finished
-
-    def _fit_elsewhere(self, tasks: list[Task], tables: Tables) -> Iterator[tuple[Task, Finished]]:
+    def _fit(self, tasks: list[Task], tables: Tables) -> Iterator[TaskResult]:
+        calls = ((task, tables(task.table), self.schema, self.config) for task in tasks)
+        if self.n_jobs == 0:
+            yield from starmap(run_task, calls)
+            return
         with self._backend():
-            calls = (delayed(_run_in_worker)(task, tables(task.table), self.schema, self.config) for task in tasks)
-            by_name = {task.name: task for task in tasks}
             many = Parallel(return_as="generator_unordered", pre_dispatch="n_jobs", batch_size=1)
-            for name, finished, files in many(calls):
-                for file, content in files.items():
-                    (self.folder / name).mkdir(exist_ok=True)
-                    with whole_file(self.folder / name / file) as part:
-                        part.write_bytes(content)
-                yield by_name[name], finished
+            yield from many(delayed(_run_in_worker)(*call) for call in calls)
 
     def _backend(self) -> AbstractContextManager[Any]:
         if self.dask is None:
@@ -90,17 +81,10 @@ class Pool:
         return stack
 
 
-def _run_in_worker(
-    task: Task, frame: pd.DataFrame, schema: Schema, config: StudyConfig
-) -> tuple[str, Finished, dict[str, bytes]]:
-    """A task on one thread, so that sums have one order on every machine; the files of its model by name."""
+def _run_in_worker(*call: Any) -> TaskResult:
+    """A task on one thread, so that sums have one order on every machine."""
     os.environ["NPROC"] = "1"  # read when JAX starts, which in a fresh process is below
-    finished, model = run_task(task, frame, schema, config)
-    if not task.keeps_model:
-        return task.name, finished, {}
-    with tempfile.TemporaryDirectory() as folder:
-        saved = model.save(Path(folder) / "model")
-        return task.name, finished, {path.name: path.read_bytes() for path in sorted(saved.iterdir())}
+    return run_task(*call)
 
 
 def available_cores() -> int:

@@ -23,12 +23,11 @@ def selection_frame(tasks: Sequence[Task], finished: Sequence[Finished]) -> pd.D
 
     Standard errors are over rows, since the cells of a row depend on each other; `gap` is paired by row.
     """
-    best: dict[int, tuple[Task, Finished]] = {}
-    for task, result in zip(tasks, finished, strict=True):
-        held = best.get(task.n_components)
-        if held is None or result.facts["bound"] > held[1].facts["bound"]:
-            best[task.n_components] = (task, result)
-    fits = [best[Q] for Q in sorted(best)]
+    pairs = list(zip(tasks, finished, strict=True))
+    by_dimension = [
+        [pair for pair in pairs if pair[0].n_components == Q] for Q in sorted({t.n_components for t in tasks})
+    ]
+    fits = [max(restarts, key=lambda pair: pair[1].facts["bound"]) for restarts in by_dimension]
     n = fits[0][1].arrays["row_cells"]  # the same cells for every fit
     scores = np.stack([result.arrays["row_score"] for _, result in fits])  # [fits rows]
     top = int(np.argmax(scores.sum(1) / n.sum()))

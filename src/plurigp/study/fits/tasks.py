@@ -52,7 +52,10 @@ class Finished:
     facts: dict[str, Any]
 
 
-def run_task(task: Task, frame: pd.DataFrame, schema: Schema, config: StudyConfig) -> tuple[Finished, PluriGP]:
+TaskResult = tuple[Task, Finished, PluriGP | None]  # the model where it is kept
+
+
+def run_task(task: Task, frame: pd.DataFrame, schema: Schema, config: StudyConfig) -> TaskResult:
     """Fit a model and read off it what the study keeps."""
     seed = config.seed_of(task.name)
     with warnings.catch_warnings(record=True) as caught:
@@ -70,7 +73,7 @@ def run_task(task: Task, frame: pd.DataFrame, schema: Schema, config: StudyConfi
         mean, sd = model.transform(frame, return_std=True)
         labels = [half_labels(mean, sd, task.rows, K, config.covariance, seed) for K in task.n_clusters]
         arrays |= {"labels": np.array(labels, np.int16).reshape(len(labels), len(frame)), "rows": task.rows}
-    return Finished(arrays, facts), model
+    return task, Finished(arrays, facts), model if task.keeps_model else None
 
 
 def _fit(task: Task, frame: pd.DataFrame, schema: Schema, config: StudyConfig, seed: int) -> PluriGP:
