@@ -53,8 +53,7 @@ def impute(
     table: TableIn,
     out: TableOut,
     draws: Annotated[
-        int | None,
-        typer.Option(metavar="M", min=1, help="Multiple imputation: write M tables, OUT-1 to OUT-M."),
+        int | None, typer.Option(metavar="M", min=1, help="Multiple imputation: write M tables, OUT-1 to OUT-M.")
     ] = None,
     seed: Seed = 0,
     safe: SpreadsheetSafe = False,
