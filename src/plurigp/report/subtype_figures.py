@@ -164,17 +164,14 @@ def characteristics_figure(result: StudyResult) -> Figure | None:
     subtypes = result.subtypes["subtype"].to_list()
     word, alpha = parts_of(result.facts), result.facts["level"]
     cells = {(r["column"], r["level"], r["subtype"]): r for r in table.to_dict("records")}
-    places = [[(column, level, k) for k in subtypes] for column, level, _ in keys]
-    effects = {key: cell["effect"] for key, cell in cells.items()}
-    texts = {key: signed(cell["effect"], 1) + "•" * (cell["tested_q"] <= alpha) for key, cell in cells.items()}
-    hovers = {key: _comparison(cell, word) for key, cell in cells.items()}
+    grid = [[cells.get((column, level, k)) for k in subtypes] for column, level, _ in keys]
     heat = {
         "type": "heatmap", "x": list(range(len(subtypes))), "y": list(range(len(keys))), "xgap": 2, "ygap": 2,
-        "z": [rounded([effects.get(place, np.nan) for place in line], 3) for line in places],
+        "z": [rounded([cell["effect"] if cell else np.nan for cell in line], 3) for line in grid],
         "zmin": -1.5, "zmax": 1.5, "colorscale": theme.DIVERGING,
-        "text": [[texts.get(place, "") for place in line] for line in places],
+        "text": [[signed(r["effect"], 1) + "•" * (r["tested_q"] <= alpha) if r else "" for r in line] for line in grid],
         "texttemplate": "%{text}",
-        "customdata": [[hovers.get(place, "") for place in line] for line in places],
+        "customdata": [[_comparison(cell, word) if cell else "" for cell in line] for line in grid],
         "hovertemplate": "%{customdata}<extra></extra>",
         "colorbar": colour_bar("standardised difference from the other patients", tickvals=[-1.5, -0.8, 0, 0.8, 1.5]),
     }  # fmt: skip

@@ -48,9 +48,8 @@ def parts_of(facts: Mapping[str, Any]) -> Parts:
 
 
 def shown(text: object, limit: int = 120) -> str:
-    """The text in one line: control characters, line breaks and direction marks as escapes, cut where too long."""
-    line = printable(text)
-    return line if len(line) <= limit else f"{line[: limit - 1]}…"
+    """The text in one line, as `printable` has it, for the page."""
+    return printable(text, limit)
 
 
 def plot_text(text: object, limit: int = 60) -> str:
