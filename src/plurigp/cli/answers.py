@@ -36,8 +36,7 @@ def transform(
     import pandas as pd
 
     check_table(out, force)
-    fitted = _load(model)
-    frame = as_fitted(fitted, _read(table), table)
+    fitted, frame = _model_and_rows(model, table)
     names = [str(name) for name in fitted.get_feature_names_out()]
     with about(table):
         means, sds = fitted.transform(frame, return_std=True)
@@ -53,8 +52,7 @@ def impute(
     table: TableIn,
     out: TableOut,
     draws: Annotated[
-        int | None,
-        typer.Option(metavar="M", min=1, help="Multiple imputation: write M tables, OUT-1 to OUT-M."),
+        int | None, typer.Option(metavar="M", min=1, help="Multiple imputation: write M tables, OUT-1 to OUT-M.")
     ] = None,
     seed: Seed = 0,
     safe: SpreadsheetSafe = False,
@@ -71,26 +69,24 @@ def impute(
       plurigp impute model patients.csv --out filled.csv
       plurigp impute model patients.csv --draws 20 --seed 1 --out completed.csv
     """
+    from plurigp.cli.filled import filled_text
+    from plurigp.data import is_parquet, read_table
+
     files = [out] if draws is None else [numbered(out, n + 1) for n in range(draws)]
     for file in files:
         check_table(file, force)
-    fitted, frame = _load(model), _read(table)
+    fitted, frame = _load(model), read_table(table)
     used = [name for column in fitted.schema_.used for name in (column.name, column.upper) if name is not None]
     with about(table):
-        rows = as_fitted(fitted, frame, table)
+        rows = fitted.schema_.matching(frame)
         answers = [fitted.impute(rows)] if draws is None else fitted.impute_draws(rows, draws, random_state=seed)
+    as_text = not is_parquet(table) and not is_parquet(out)
     for answer, file in zip(answers, files, strict=True):
-        _write_filled(table, frame, frame.assign(**{name: answer[name] for name in used}), file, safe)
+        filled = frame.assign(**{name: answer[name] for name in used})
+        write_table(filled_text(table, frame, filled) if as_text else filled, file, safe)
     n_filled = int((frame[used].isna() & answers[0][used].notna()).to_numpy().sum())
     written = str(out) if draws is None else f"{files[0]} to {files[-1]}"
     say(f"filled {n_filled} gaps in {len(used)} columns and wrote {written}")
-
-
-def _write_filled(path: Path, frame: "pd.DataFrame", filled: "pd.DataFrame", out: Path, spreadsheet_safe: bool) -> None:
-    from plurigp.cli.filled import filled_text
-
-    as_text = not any(file.name.lower().endswith((".parquet", ".pq")) for file in (path, out))
-    write_table(filled_text(path, frame, filled) if as_text else filled, out, spreadsheet_safe)
 
 
 def numbered(path: Path, number: int) -> Path:
@@ -118,8 +114,7 @@ def gaps(
       plurigp gaps model patients.csv --out gaps.csv
     """
     check_table(out, force)
-    fitted = _load(model)
-    frame = as_fitted(fitted, _read(table), table)
+    fitted, frame = _model_and_rows(model, table)
     with about(table):
         lines = fitted.describe_gaps(frame, n_draws=draws, random_state=seed)
     write_table(lines, out, safe)
@@ -136,8 +131,7 @@ def score(model: ModelIn, table: TableIn, json: Json = False) -> None:
     Example:
       plurigp score model new_patients.csv --json
     """
-    fitted = _load(model)
-    frame = as_fitted(fitted, _read(table), table)
+    fitted, frame = _model_and_rows(model, table)
     with about(table):
         answer = scores(fitted, frame)
     if json:
@@ -178,19 +172,16 @@ def sample(
     say(f"drew {rows} rows and wrote {out}")
 
 
-def as_fitted(model: "PluriGP", frame: "pd.DataFrame", path: Path) -> "pd.DataFrame":
-    """The columns in the order of the fit: extra ones left out, those set aside made up as gaps where missing."""
-    with about(path):
-        return model.schema_.matching(frame)
-
-
 def _load(model_dir: Path) -> "PluriGP":
     from plurigp.estimator import load
 
     return load(model_dir)
 
 
-def _read(path: Path) -> "pd.DataFrame":
-    from plurigp.data.read import read_table
+def _model_and_rows(model_dir: Path, path: Path) -> tuple["PluriGP", "pd.DataFrame"]:
+    """With the columns in the order of the fit: extra ones left out, those set aside made up as gaps where missing."""
+    from plurigp.data import read_table
 
-    return read_table(path)
+    fitted, frame = _load(model_dir), read_table(path)
+    with about(path):
+        return fitted, fitted.schema_.matching(frame)

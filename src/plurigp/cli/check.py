@@ -11,11 +11,12 @@ from plurigp.cli.files import check_file
 from plurigp.cli.options import Force, Json, SchemaIn, TableIn
 from plurigp.cli.text import say, say_json, say_table
 from plurigp.core.files import whole_file
+from plurigp.core.text import printable
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from plurigp.data import Schema
+    from plurigp.data import Rows, Schema
 
 NAME_WIDTH = 40  # characters of a column's name in a table on the terminal
 
@@ -68,7 +69,7 @@ def say_comparison(compared: dict[str, Any]) -> None:
     for name, found in compared.items():
         others = [kind for kind in found["scores"] if kind != found["recommended"]]
         losses = (f"{kind} −{found['gains'][kind]:.3f} ± {found['errors'][kind]:.3f}" for kind in others)
-        rows.append((_short(name), found["kind"], found["recommended"], ", ".join(losses)))
+        rows.append((printable(name, NAME_WIDTH), found["kind"], found["recommended"], ", ".join(losses)))
     say("")
     say_table(("column", "kind", "recommended", "loss of the others (nats per held-out cell)"), rows)
     n_other = sum(found["kind"] != found["recommended"] for found in compared.values())
@@ -80,13 +81,9 @@ def say_schema(frame: "pd.DataFrame", schema: "Schema") -> None:
     from plurigp.data.schema import detail
 
     gaps = frame.isna().mean()
-    rows = [(_short(c.name), c.kind, detail(c), f"{gaps[c.name]:.1%}", c.reason) for c in schema.columns]
+    rows = [(printable(c.name, NAME_WIDTH), c.kind, detail(c), f"{gaps[c.name]:.1%}", c.reason) for c in schema.columns]
     say_table(("column", "kind", "detail", "gaps", "reason"), rows, right=("gaps",))
     say(f"{len(frame)} rows; {len(schema.used)} columns used, {len(schema.aside)} set aside")
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= NAME_WIDTH else name[: NAME_WIDTH - 1] + "…"
 
 
 def schema_facts(path: Path, rows: "Rows", schema: "Schema", compare: bool) -> dict[str, Any]:

@@ -13,7 +13,12 @@ if TYPE_CHECKING:
 
 def filled_text(path: Path, frame: "pd.DataFrame", filled: "pd.DataFrame") -> "pd.DataFrame":
     """The file at `path` as text, with the cells that are gaps in `frame` spelled from `filled`."""
-    text = _as_text(path)
+    import pandas as pd
+
+    sep = SEPARATORS[table_suffix(path)]  # rows and cells are split as in `read_table`
+    text = pd.read_csv(
+        path, sep=sep, dtype=str, keep_default_na=False, skipinitialspace=True, index_col=False, encoding="utf-8-sig"
+    )
     if text.shape != frame.shape:
         raise CommandError(f"{path}: changed while it was being read; run the command again.")
     text.columns = frame.columns
@@ -34,13 +39,3 @@ def spelled(values: list, seen: list, texts: list[str]) -> list[str]:
     if all(text.strip().lstrip("+-").isdigit() for text in texts):
         values = [int(value) if isinstance(value, float) and value.is_integer() else value for value in values]
     return [known.get(value) or str(value) for value in values]
-
-
-def _as_text(path: Path) -> "pd.DataFrame":
-    """Every cell as text, rows and cells split as in `read_table`."""
-    import pandas as pd
-
-    sep = SEPARATORS[table_suffix(path)]
-    return pd.read_csv(
-        path, sep=sep, dtype=str, keep_default_na=False, skipinitialspace=True, index_col=False, encoding="utf-8-sig"
-    )

@@ -25,10 +25,7 @@ def fit(  # long: its options
     epochs: Annotated[
         int | None,
         typer.Option(
-            metavar="N",
-            min=1,
-            help="Maximum number of passes over the rows.",
-            show_default="600, fewer for a long table",
+            metavar="N", min=1, help="Maximum passes over the rows.", show_default="600, fewer for a long table"
         ),
     ] = None,
     seed: Seed = 0,

@@ -17,7 +17,7 @@ FolderOut = Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder fo
 Exclude = Annotated[
     list[str] | None, typer.Option(metavar="COLUMN", help="Leave this column out of the model; repeatable.")
 ]
-Epochs = Annotated[int | None, typer.Option(metavar="N", min=1, help="Maximum number of passes over the rows.")]
+Epochs = Annotated[int | None, typer.Option(metavar="N", min=1, help="Maximum passes over the rows.")]
 Refits = Annotated[int | None, typer.Option(metavar="N", min=2, help="Refits on random halves of the rows (even).")]
 References = Annotated[
     int | None, typer.Option(metavar="N", min=0, help="Simulated tables without subtypes to compare with.")

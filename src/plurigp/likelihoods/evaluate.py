@@ -57,13 +57,13 @@ def _theta(block: Block, theta: dict[str, Array]) -> dict[str, Array]:
 
 
 def _by_block(
-    layout: Layout, thetas: Thetas, values: RowValues, f_mean: Moment, f_var: Moment
-) -> Iterator[tuple[Block, BlockArrays]]:
-    """Each block and its arrays, cell by cell; variances are kept off zero, where √ has no slope."""
+    layout: Layout, thetas: Thetas, values: RowValues, f_mean: Moment, f_var: Moment, rules: Rules
+) -> Iterator[tuple[Block, Rule, BlockArrays]]:
+    """Each block, its rule and its arrays, cell by cell; variances are kept off zero, where √ has no slope."""
     values = jnp.asarray(values).T  # slopes given by hand take no NumPy arrays
     moments = _functions(layout, f_mean), _functions(layout, f_var)
-    for block, theta, mean, var in zip(layout.blocks, thetas, *moments, strict=True):
-        yield block, (_theta(block, theta), _cell_values(block, values), mean, jnp.maximum(var, 1e-10))
+    for block, rule, theta, mean, var in zip(layout.blocks, rules, thetas, *moments, strict=True):
+        yield block, rule, (_theta(block, theta), _cell_values(block, values), mean, jnp.maximum(var, 1e-10))
 
 
 def _each_cell(one_cell: Callable) -> Callable:
@@ -100,22 +100,23 @@ def expected_log_probs(
     """E_q[log p(y|f)] per block and cell, zero where not seen; with a key, by sampling instead of quadrature."""
     out = []
     seen = jnp.asarray(seen).T
-    blocks = _by_block(layout, thetas, values, f_mean, f_var)
-    for number, ((block, arrays), rule) in enumerate(zip(blocks, rules, strict=True)):
+    for number, part in enumerate(_by_block(layout, thetas, values, f_mean, f_var, rules)):
         if key is None:
-            cells = _evaluate(expected_log_prob, block, rule, arrays)
+            cells = _evaluate(expected_log_prob, *part)
         else:
-            cells = _evaluate_by_sampling(jax.random.fold_in(key, number), block, len(rule.points), arrays)
-        out.append(jnp.where(seen[slice(*block.columns)], cells, 0).T)
+            cells = _evaluate_by_sampling(jax.random.fold_in(key, number), *part)
+        out.append(jnp.where(seen[slice(*part[0].columns)], cells, 0).T)
     return tuple(out)
 
 
-def _evaluate_by_sampling(key: Key[Array, ""], block: Block, n_draws: int, arrays: BlockArrays) -> Float[Array, "C B"]:
+def _evaluate_by_sampling(key: Key[Array, ""], block: Block, rule: Rule, arrays: BlockArrays) -> Float[Array, "C B"]:
+    """With as many draws as the rule has points."""
+
     def one_cell(t: dict, y: Array, a: Array, v: Array, noise: Array) -> Array:
         return expect_by_sampling(lambda f: block.likelihood.log_prob(t, y, f), a, v, noise)
 
     C, H, B = arrays[2].shape
-    return over_cells(one_cell)(*arrays, jax.random.normal(key, (C, n_draws, H, B), arrays[2].dtype))
+    return over_cells(one_cell)(*arrays, jax.random.normal(key, (C, len(rule.points), H, B), arrays[2].dtype))
 
 
 def cell_log_probs(layout: Layout, thetas: Thetas, values: RowValues, f: Float[Array, " P"]) -> Float[Array, "B D"]:
@@ -132,8 +133,7 @@ def predictive_log_probs(
     layout: Layout, thetas: Thetas, values: RowValues, seen: RowSeen, f_mean: Moment, f_var: Moment, rules: Rules
 ) -> Float[Array, "B D"]:
     """log ∫ p(y|f) q(f) df for every cell in block order, zero where not seen."""
-    blocks = zip(_by_block(layout, thetas, values, f_mean, f_var), rules, strict=True)
-    cells = [_evaluate(predictive_log_prob, block, rule, arrays) for (block, arrays), rule in blocks]
+    cells = [_evaluate(predictive_log_prob, *part) for part in _by_block(layout, thetas, values, f_mean, f_var, rules)]
     return jnp.where(seen.T, jnp.concatenate(cells), 0).T
 
 
@@ -141,8 +141,7 @@ def predictive_means(
     layout: Layout, thetas: Thetas, values: RowValues, f_mean: Moment, f_var: Moment, rules: Rules
 ) -> tuple[Float[Array, "B _ _"], ...]:
     """E[y] per block and cell (a probability per level for categories)."""
-    blocks = zip(_by_block(layout, thetas, values, f_mean, f_var), rules, strict=True)
-    cells = (_evaluate(predictive_mean, block, rule, arrays) for (block, arrays), rule in blocks)
+    cells = (_evaluate(predictive_mean, *part) for part in _by_block(layout, thetas, values, f_mean, f_var, rules))
     return tuple(jnp.moveaxis(part, -1, 0) for part in cells)
 
 

@@ -81,19 +81,11 @@ def log_expect(log_g: Callable[[CellFunctions], Scalar], mean: CellFunctions, va
     return jax.nn.logsumexp(jnp.log(weights) + jax.lax.map(lambda t: log_g(mean + sd * t), points))
 
 
-Given = Any  # a tree of arrays
-
-
 @partial(jax.custom_vjp, nondiff_argnums=(0, 1))
 def expect_with_slopes(
-    g: Callable[[Given, Given, CellFunctions], Scalar],
-    rule: Rule,
-    theta: Given,
-    data: Given,
-    mean: CellFunctions,
-    var: CellFunctions,
+    g: Callable[..., Scalar], rule: Rule, theta: Any, data: Any, mean: CellFunctions, var: CellFunctions
 ) -> Scalar:
-    """E[g(theta, data, f)], with all slopes taken in the same sweep over the nodes; `data` has none.
+    """E[g(theta, data, f)], with all slopes taken in the same sweep over the nodes; `data`, a tree too, has none.
 
     A sweep that is differentiated afterwards has to evaluate g at every node once more, at twice the cost; one that is
     unrolled keeps every node's parts of every cell, at several times the cost.
@@ -101,9 +93,7 @@ def expect_with_slopes(
     return _sweep_with_slopes(g, rule, theta, data, mean, var)[0]
 
 
-def _sweep_with_slopes(
-    g: Callable, rule: Rule, theta: Given, data: Given, mean: Array, var: Array
-) -> tuple[Array, Any]:
+def _sweep_with_slopes(g: Callable, rule: Rule, theta: Any, data: Any, mean: Array, var: Array) -> tuple[Array, Any]:
     sd = jnp.sqrt(var)
     value_and_slopes = jax.value_and_grad(g, argnums=(0, 2))
 

@@ -51,11 +51,10 @@ def selection_figure(result: StudyResult) -> Figure | None:
         for name, own, symbol, colour in (("chosen", table[chosen], "diamond", COLOURS[4]),
                                           ("candidate", table[~chosen], "circle", COLOURS[0]))
     ]  # fmt: skip
-    layout = {
-        "xaxis": axis("number of latent dimensions", tickvals=sorted(int(q) for q in table["n_components"])),
-        "yaxis": axis("score against the best<br>(nats per held-out cell)"),
-    }
-    return Figure("selection", "Held-out predictive score by number of latent dimensions.", traces, layout)
+    x = axis("number of latent dimensions", tickvals=sorted(int(q) for q in table["n_components"]))
+    y = axis("score against the best<br>(nats per held-out cell)")
+    alt = "Held-out predictive score by number of latent dimensions."
+    return Figure("selection", alt, traces, {"xaxis": x, "yaxis": y})
 
 
 def predictions_figure(result: StudyResult) -> Figure | None:
@@ -119,12 +118,8 @@ def pooled_calibration(table: pd.DataFrame) -> pd.DataFrame:
     """Bins of a tenth of predicted probability over all columns of a kind, without those of too few cells."""
     if table.empty:
         return table
-    shares = ["predicted", "observed"]
-    sums = (
-        table[shares]
-        .mul(table["cells"], axis=0)
-        .assign(kind=table["kind"], cells=table["cells"], tenth=np.minimum((table["predicted"] * 10).astype(int), 9))
-    )
+    shares, tenth = ["predicted", "observed"], np.minimum((table["predicted"] * 10).astype(int), 9)
+    sums = table[shares].mul(table["cells"], axis=0).assign(kind=table["kind"], cells=table["cells"], tenth=tenth)
     pooled = sums.groupby(["kind", "tenth"], sort=True, as_index=False).sum()
     pooled = pooled[pooled["cells"] >= MIN_CELLS]
     return pooled.assign(**{name: pooled[name] / pooled["cells"] for name in shares})
@@ -147,8 +142,6 @@ def training_figure(result: StudyResult) -> Figure | None:
                                   showlegend=place == 0, line=line, opacity=1 if final else 0.5))  # fmt: skip
     late = table.loc[table["epoch"] >= WARMUP, "bound"]
     low, high = (float(late.min()), float(late.max())) if len(late) else (-1.0, 1.0)
-    layout = {
-        "xaxis": axis("epoch (pass over the patients)"),
-        "yaxis": axis("bound per patient (nats)", range=[low - 0.05 * (high - low), high + 0.08 * (high - low)]),
-    }
-    return Figure("training", "The training objective by epoch; it should level off.", traces, layout)
+    x = axis("epoch (pass over the patients)")
+    y = axis("bound per patient (nats)", range=[low - 0.05 * (high - low), high + 0.08 * (high - low)])
+    return Figure("training", "The training objective by epoch; it should level off.", traces, {"xaxis": x, "yaxis": y})

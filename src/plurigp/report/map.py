@@ -1,6 +1,5 @@
 """The map: one point per patient, not in the order of the table, and what the points may be coloured by."""
 
-import hashlib
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from plurigp.report.theme import COLOURS, GREY, VIRIDIS, Figure, colour, colour_
 from plurigp.report.words import parts_of, percent, plot_text
 from plurigp.study import StudyResult
 from plurigp.study.fits.store import read_json
-from plurigp.study.run import STARTED
+from plurigp.study.run import STARTED, table_hash
 
 MOST_POINTS = 4000  # more slow a browser down and cover each other
 MOST_LEVELS = 8  # of a category with a colour of its own
@@ -108,8 +107,7 @@ def studied_cells(result: StudyResult, table: Any) -> pd.DataFrame:
     names = [str(name) for name in result.columns["column"]]
     same = len(frame) == result.facts["n_rows"] and set(names) <= set(map(str, frame.columns))
     if same and result.folder is not None:
-        text = frame[names].to_csv(index=False)
-        same = hashlib.sha256(text.encode()).hexdigest() == read_json(result.folder / STARTED).get("table")
+        same = table_hash(frame[names]) == read_json(result.folder / STARTED).get("table")
     if not same:
         raise DataError("this is not the table that was studied; pass the same table with every cell unchanged.")
     return frame[[str(name) for name in result.columns.loc[result.columns["used"].astype(bool), "column"]]]

@@ -5,25 +5,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from plurigp.report import theme
 from plurigp.report.summary import confirmed
-from plurigp.report.theme import (
-    COLOURS,
-    DIVERGING,
-    GREY,
-    SEQUENTIAL,
-    Figure,
-    axis,
-    band,
-    bars,
-    colour,
-    colour_bar,
-    dash,
-    named_axis,
-    named_rows,
-    rounded,
-    scatter,
-    symbol,
-)
+from plurigp.report.theme import Figure, axis, colour, colour_bar, named_axis, rounded, scatter, symbol
 from plurigp.report.words import Parts, compared_values, p_is, parts_of, percent, plot_text, signed, trait
 from plurigp.study import StudyResult
 
@@ -49,9 +33,9 @@ def sizes_figure(result: StudyResult) -> Figure:
     if facts["n_outliers"]:
         sizes[0] = facts["n_outliers"]
     lines = [f"{n:,} ({percent(n / facts['n_rows'])})" for n in sizes.values()]
-    bar = bars(list(sizes.values()), lines, marker={"color": [colour(k) for k in sizes]}, textposition="auto")
+    bar = theme.bars(list(sizes.values()), lines, marker={"color": [colour(k) for k in sizes]}, textposition="auto")
     names = [parts.number(k) if k else "Outliers" for k in sizes]
-    layout = named_rows(names, axis("patients", rangemode="tozero"))
+    layout = theme.named_rows(names, axis("patients", rangemode="tozero"))
     return Figure("sizes", f"Number of patients in each {parts.one}.", [bar], layout, 100 + 44 * len(names))
 
 
@@ -64,21 +48,19 @@ def number_figure(result: StudyResult) -> Figure | None:
     if table["reference_mean"].notna().any():
         mean, sd = table["reference_mean"], table["reference_sd"].fillna(0)
         traces = [
-            band(K, mean - sd, mean + sd, f"{GREY}40"),
+            theme.band(K, mean - sd, mean + sd, f"{theme.GREY}40"),
             scatter(K, mean, "%{x} clusters, structureless: %{y:.2f}", "lines+markers", name="structureless tables",
-                    line={"color": GREY, "dash": "dash"}, marker={"symbol": "square", "color": GREY}),
+                    line={"color": theme.GREY, "dash": "dash"}, marker={"symbol": "square", "color": theme.GREY}),
         ]  # fmt: skip
     chosen = table["chosen"].astype(bool)
     marker = {"size": np.where(chosen, 15, 8).tolist(), "opacity": 1,
-              "color": np.where(chosen, COLOURS[4], COLOURS[0]).tolist(),
+              "color": np.where(chosen, theme.COLOURS[4], theme.COLOURS[0]).tolist(),
               "symbol": np.where(chosen, "diamond", "circle").tolist()}  # fmt: skip
     traces.append(scatter(K, table["stability"], "%{x} clusters, this table: %{y:.2f}", "lines+markers",
-                          name="this table", line={"color": COLOURS[0]}, marker=marker))  # fmt: skip
-    layout = {
-        "xaxis": axis("number of clusters", dtick=1),
-        "yaxis": axis("agreement between halves", range=[0, 1.05], tickformat=".0%"),
-    }
-    return Figure("number", "Stability of the clusters by their number.", traces, layout)
+                          name="this table", line={"color": theme.COLOURS[0]}, marker=marker))  # fmt: skip
+    x = axis("number of clusters", dtick=1)
+    y = axis("agreement between halves", range=[0, 1.05], tickformat=".0%")
+    return Figure("number", "Stability of the clusters by their number.", traces, {"xaxis": x, "yaxis": y})
 
 
 def consensus_figure(result: StudyResult) -> Figure:
@@ -89,7 +71,7 @@ def consensus_figure(result: StudyResult) -> Figure:
     middle = rounded((edges[:-1] + edges[1:]) / 2 / n)
     heat = {
         "type": "heatmap", "z": [rounded(line, 2) for line in matrix], "x": middle, "y": middle, "zmin": 0, "zmax": 1,
-        "colorscale": SEQUENTIAL, "hovertemplate": "same cluster in %{z:.0%} of refits<extra></extra>",
+        "colorscale": theme.SEQUENTIAL, "hovertemplate": "same cluster in %{z:.0%} of refits<extra></extra>",
         "colorbar": colour_bar("share of refits in the same cluster", tickformat=".0%"),
     }  # fmt: skip
     groups = list(dict.fromkeys(subtype.tolist()))
@@ -97,7 +79,7 @@ def consensus_figure(result: StudyResult) -> Figure:
     ticks = {"tickvals": rounded((starts[:-1] + starts[1:]) / 2), "showgrid": False, "zeroline": False,
              "automargin": True, "ticks": "", "constrain": "domain"}  # fmt: skip
     shapes = [
-        {"type": "line", "line": {"color": COLOURS[4], "width": 1.5}, **ends}
+        {"type": "line", "line": {"color": theme.COLOURS[4], "width": 1.5}, **ends}
         for at in starts[1:-1].tolist()
         for ends in ({"x0": at, "x1": at, "y0": 0, "y1": 1}, {"x0": 0, "x1": 1, "y0": at, "y1": at})
     ]
@@ -128,12 +110,11 @@ def cdf_figure(result: StudyResult) -> Figure:
     """The cumulative distribution of the consensus over pairs of patients."""
     hover = "%{y:.0%} of pairs share a cluster in at most %{x:.0%} of refits"
     line = scatter(result.consensus.cdf_at, result.consensus.cdf, hover, "lines", showlegend=False,
-                   line={"color": COLOURS[0], "width": 2.5, "shape": "hv"})  # fmt: skip
-    layout = {
-        "xaxis": axis("consensus (share of refits in the same cluster)", range=[0, 1], tickformat=".0%"),
-        "yaxis": axis("cumulative share of pairs", range=[0, 1.02], tickformat=".0%"),
-    }
-    return Figure("cdf", "Cumulative distribution of the consensus over pairs of patients.", [line], layout, 300)
+                   line={"color": theme.COLOURS[0], "width": 2.5, "shape": "hv"})  # fmt: skip
+    x = axis("consensus (share of refits in the same cluster)", range=[0, 1], tickformat=".0%")
+    y = axis("cumulative share of pairs", range=[0, 1.02], tickformat=".0%")
+    alt = "Cumulative distribution of the consensus over pairs of patients."
+    return Figure("cdf", alt, [line], {"xaxis": x, "yaxis": y}, 300)
 
 
 def null_figures(result: StudyResult) -> list[Figure]:
@@ -161,18 +142,15 @@ def _against(name: str, title: str, null: str, draws: np.ndarray, table: pd.Data
     ]
     traces = [
         scatter(ends, np.stack([places, places, gap], 1), mode="lines", name=null, opacity=0.6,
-                line={"color": GREY, "width": 10}),
+                line={"color": theme.GREY, "width": 10}),
         scatter(table["threshold"], places, "threshold %{x:.2f}", name="threshold",
-                marker={"symbol": "line-ns-open", "size": 22, "color": COLOURS[4], "line": {"width": 3}}),
+                marker={"symbol": "line-ns-open", "size": 22, "color": theme.COLOURS[4], "line": {"width": 3}}),
         scatter(table["value"], places, texts, name="this table",
                 marker={"size": 14, "color": [colour(k) for k in subtypes], "symbol": [symbol(k) for k in subtypes]}),
     ]  # fmt: skip
-    layout = {
-        "xaxis": axis(title, range=[0, 1.04], fixedrange=True),
-        "yaxis": named_axis([word.number(k) for k in subtypes]),
-    }
+    x, y = axis(title, range=[0, 1.04], fixedrange=True), named_axis([word.number(k) for k in subtypes])
     alt = f"The {title} of each {word.one} against the range of {null}."
-    return Figure(name, alt, traces, layout, 150 + 46 * len(table))
+    return Figure(name, alt, traces, {"xaxis": x, "yaxis": y}, 150 + 46 * len(table))
 
 
 def characteristics_figure(result: StudyResult) -> Figure | None:
@@ -186,17 +164,14 @@ def characteristics_figure(result: StudyResult) -> Figure | None:
     subtypes = result.subtypes["subtype"].to_list()
     word, alpha = parts_of(result.facts), result.facts["level"]
     cells = {(r["column"], r["level"], r["subtype"]): r for r in table.to_dict("records")}
-    places = [[(column, level, k) for k in subtypes] for column, level, _ in keys]
-    effects = {key: cell["effect"] for key, cell in cells.items()}
-    texts = {key: signed(cell["effect"], 1) + "•" * (cell["tested_q"] <= alpha) for key, cell in cells.items()}
-    hovers = {key: _comparison(cell, word) for key, cell in cells.items()}
+    grid = [[cells.get((column, level, k)) for k in subtypes] for column, level, _ in keys]
     heat = {
         "type": "heatmap", "x": list(range(len(subtypes))), "y": list(range(len(keys))), "xgap": 2, "ygap": 2,
-        "z": [rounded([effects.get(place, np.nan) for place in line], 3) for line in places],
-        "zmin": -1.5, "zmax": 1.5, "colorscale": DIVERGING,
-        "text": [[texts.get(place, "") for place in line] for line in places],
+        "z": [rounded([cell["effect"] if cell else np.nan for cell in line], 3) for line in grid],
+        "zmin": -1.5, "zmax": 1.5, "colorscale": theme.DIVERGING,
+        "text": [[signed(r["effect"], 1) + "•" * (r["tested_q"] <= alpha) if r else "" for r in line] for line in grid],
         "texttemplate": "%{text}",
-        "customdata": [[hovers.get(place, "") for place in line] for line in places],
+        "customdata": [[_comparison(cell, word) if cell else "" for cell in line] for line in grid],
         "hovertemplate": "%{customdata}<extra></extra>",
         "colorbar": colour_bar("standardised difference from the other patients", tickvals=[-1.5, -0.8, 0, 0.8, 1.5]),
     }  # fmt: skip
@@ -225,14 +200,11 @@ def survival_figure(result: StudyResult) -> Figure | None:
         k = int(str(subtype))
         name = parts_of(result.facts).number(k) if k else "all patients"
         if k:
-            traces.append(band(own["time"], own["low"], own["high"], f"{colour(k)}21", legendgroup=name))
-        style = {"color": colour(k), "dash": dash(k), "width": 2.4 if k else 1.2}
+            traces.append(theme.band(own["time"], own["low"], own["high"], f"{colour(k)}21", legendgroup=name))
+        style = {"color": colour(k), "dash": theme.dash(k), "width": 2.4 if k else 1.2}
         hover = f"{name}: %{{y:.0%}} at %{{x}}"
         traces.append(scatter(own["time"], own["survival"], hover, "lines", name=name, legendgroup=name, line=style))
-    layout = {
-        "xaxis": axis(plot_text(result.facts["time_column"]), rangemode="tozero"),
-        "yaxis": axis(
-            f"share without “{plot_text(result.facts['event_column'], 40)}”", tickformat=".0%", range=[0, 1.02]
-        ),
-    }
-    return Figure("survival", "Share of patients without the outcome over time.", traces, layout, 440)
+    x = axis(plot_text(result.facts["time_column"]), rangemode="tozero")
+    y = axis(f"share without “{plot_text(result.facts['event_column'], 40)}”", tickformat=".0%", range=[0, 1.02])
+    alt = "Share of patients without the outcome over time."
+    return Figure("survival", alt, traces, {"xaxis": x, "yaxis": y}, 440)

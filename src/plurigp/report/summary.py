@@ -80,9 +80,7 @@ def _first_risks(result: StudyResult) -> pd.DataFrame:
 
 
 def _risk(line: dict[Any, Any]) -> str:
-    if not math.isfinite(line["risk"]):
-        return words.NOT_FOLLOWED
-    return f"{words.percent(line['risk'])} (95% interval {words.percent(line['low'])} to {words.percent(line['high'])})"
+    return words.risk_text(line, None, "95% interval ")
 
 
 def portraits(result: StudyResult) -> list[Portrait]:

@@ -184,11 +184,8 @@ def _estimate(line: dict[Any, Any]) -> str:
             parts = [float(np.exp(v)) for v in parts]
     middle, low, high = (words.number(v, 2 if words.is_share(line["measure"]) else 3) for v in parts)
     no_lower, no_upper = line["low"] == -math.inf, line["high"] == math.inf
-    if no_lower and no_upper:
-        return f"{name} {middle} (no limits)"
-    return (
-        f"{name} {middle} ({f'{high} or less' if no_lower else f'{low} or more' if no_upper else f'{low} to {high}'})"
-    )
+    one_sided = f"{high} or less" if no_lower else f"{low} or more" if no_upper else f"{low} to {high}"
+    return f"{name} {middle} ({'no limits' if no_lower and no_upper else one_sided})"
 
 
 def missingness_table(result: StudyResult) -> PageTable:

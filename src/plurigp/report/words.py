@@ -48,9 +48,8 @@ def parts_of(facts: Mapping[str, Any]) -> Parts:
 
 
 def shown(text: object, limit: int = 120) -> str:
-    """The text in one line: control characters, line breaks and direction marks as escapes, cut where too long."""
-    line = printable(text)
-    return line if len(line) <= limit else f"{line[: limit - 1]}…"
+    """The text in one line, as `printable` has it, for the page."""
+    return printable(text, limit)
 
 
 def plot_text(text: object, limit: int = 60) -> str:
@@ -168,9 +167,9 @@ def listed(parts: list[str]) -> str:
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
-def risk_text(line: Mapping[Any, Any]) -> str:
+def risk_text(line: Mapping[Any, Any], digits: int | None = 1, label: str = "") -> str:
     """A risk with its interval, or that nobody was followed so long."""
     if not math.isfinite(line["risk"]):
         return NOT_FOLLOWED
-    risk, low, high = (percent(line[name], 1) for name in ("risk", "low", "high"))
-    return f"{risk} ({low} to {high})"
+    risk, low, high = (percent(line[name], digits) for name in ("risk", "low", "high"))
+    return f"{risk} ({label}{low} to {high})"

@@ -101,14 +101,18 @@ def settled_schema(table: Any, given: Any, config: StudyConfig) -> Schema:
     return Coder.fit(rows, schema).schema
 
 
+def table_hash(frame: pd.DataFrame) -> str:
+    """By which a folder knows the table it studied."""
+    return hashlib.sha256(frame.to_csv(index=False).encode()).hexdigest()
+
+
 def start_study(out: Path, frame: pd.DataFrame, schema: Schema, config: StudyConfig) -> None:
     """Say in the folder which study it holds; another study's folder is refused."""
-    text = frame[list(schema.names)].to_csv(index=False)
     about = {
         "plurigp": plurigp.__version__,
         "settings": config.to_dict(),
         "schema": schema.to_dict(),
-        "table": hashlib.sha256(text.encode()).hexdigest(),
+        "table": table_hash(frame[list(schema.names)]),
     }
     if (out / STARTED).exists():
         held = read_json(out / STARTED)

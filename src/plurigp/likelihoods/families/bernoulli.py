@@ -45,15 +45,7 @@ def _start(y: np.ndarray, column: Column) -> Start:
     return _start_at(y[:, 0].mean())
 
 
-bernoulli = Likelihood(
-    kind="bernoulli",
-    log_prob=_log_prob,
-    mean=_mean,
-    point=nearest_whole,
-    sample=_sample,
-    start=_start,
-    expected_log_prob=_expected,
-)
+bernoulli = Likelihood("bernoulli", _log_prob, _mean, nearest_whole, _sample, _start, expected_log_prob=_expected)
 
 
 # --- binomial: a cell is (successes, trials) ---

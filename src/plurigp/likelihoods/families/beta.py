@@ -48,13 +48,4 @@ def _probit_feature(y: CellValues, width: int) -> CellFeatures:
     return ndtri(jnp.clip(y[:1], 1e-4, 1 - 1e-4))
 
 
-beta = Likelihood(
-    kind="beta",
-    log_prob=_log_prob,
-    mean=_mean,
-    point=first,
-    sample=_sample,
-    start=_start,
-    features=_probit_feature,
-    n_quadrature=20,
-)
+beta = Likelihood("beta", _log_prob, _mean, first, _sample, _start, features=_probit_feature, n_quadrature=20)

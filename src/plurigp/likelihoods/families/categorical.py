@@ -16,6 +16,7 @@ from plurigp.likelihoods.softmax import expected_logsumexp, expected_softmax
 
 BlockValues = Float[Array, "C W B"]
 BlockFunctions = Float[Array, "C H B"]
+LogProbs = Float[Array, "C B"]
 
 
 def _levels(theta: Theta, like: CellFunctions) -> Bool[Array, " H"]:
@@ -82,22 +83,18 @@ def _block_pick(y: BlockValues, of: BlockFunctions) -> Float[Array, "C B"]:
     return jnp.where(jnp.arange(of.shape[1])[:, None] == y, of, 0).sum(1)
 
 
-def _block_expected(
-    theta: Theta, y: BlockValues, mean: BlockFunctions, var: BlockFunctions, rule: Rule
-) -> Float[Array, "C B"]:
+def _block_expected(theta: Theta, y: BlockValues, mean: BlockFunctions, var: BlockFunctions, rule: Rule) -> LogProbs:
     a, v = (jnp.moveaxis(part, 1, 0) for part in (mean, var))
     return _block_pick(y, mean) - expected_logsumexp(a, v, _block_levels(theta, mean), rule)
 
 
-def _block_predictive(
-    theta: Theta, y: BlockValues, mean: BlockFunctions, var: BlockFunctions, rule: Rule
-) -> Float[Array, "C B"]:
+def _block_predictive(theta: Theta, y: BlockValues, mean: BlockFunctions, var: BlockFunctions, rule: Rule) -> LogProbs:
     return _log(_block_pick(y, _block_predictive_mean(theta, y, mean, var, rule)), mean.dtype)
 
 
 def _block_predictive_mean(
     theta: Theta, y: BlockValues, mean: BlockFunctions, var: BlockFunctions, rule: Rule
-) -> Float[Array, "C H B"]:
+) -> BlockFunctions:
     """In float32 whatever comes in: many times faster, and its rounding (1e-6) lies far below the rule's own error."""
     a, v = (jnp.moveaxis(part.astype(jnp.float32), 1, 0) for part in (mean, var))
     return jnp.moveaxis(expected_softmax(a, v, _block_levels(theta, mean), rule), 0, 1).astype(mean.dtype)

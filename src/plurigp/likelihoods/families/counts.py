@@ -82,12 +82,6 @@ def _expected_log_poisson(theta: Theta, y: Scalar, mean: Scalar, var: Scalar) ->
     return _log_poisson(y, log_mean) - rest
 
 
-def _expected_rate(theta: Theta, mean: CellFunctions, var: CellFunctions) -> CellMean:
-    """E[e^min(f, T)]."""
-    log_mean, rest = _rate_moments(theta, mean, var)
-    return jnp.exp(log_mean) + rest
-
-
 SLIP = 1e-6  # share of counts that are slips
 
 
@@ -127,7 +121,8 @@ def _mean(theta: Theta, y: CellValues, f: CellFunctions) -> CellMean:
 
 
 def _predictive_mean(theta: Theta, y: CellValues, mean: CellFunctions, var: CellFunctions, rule: Rule) -> CellMean:
-    return _expected_rate(theta, mean, var)
+    log_mean, rest = _rate_moments(theta, mean, var)
+    return jnp.exp(log_mean) + rest
 
 
 def _sample(rng: np.random.Generator, theta: Theta, y: np.ndarray, f: np.ndarray) -> np.ndarray:
@@ -209,13 +204,13 @@ def _nb_start(y: np.ndarray, column: Column) -> Start:
 negative_binomial = Likelihood(
     kind="negative_binomial",
     log_prob=_nb_log_prob,
-    mean=poisson.mean,
+    mean=_mean,
     point=nearest_whole,
     sample=_nb_sample,
     start=_nb_start,
     features=_count_feature,
     expected_log_prob=_nb_expected,
-    predictive_mean=poisson.predictive_mean,
+    predictive_mean=_predictive_mean,
     rule=even,
     n_quadrature=32,
 )
@@ -244,11 +239,11 @@ def _zip_expected(theta: Theta, y: CellValues, mean: CellFunctions, var: CellFun
 
 
 def _zip_mean(theta: Theta, y: CellValues, f: CellFunctions) -> CellMean:
-    return jax.nn.sigmoid(-theta["logit_zero"]) * jnp.exp(_log_rate(theta, f))
+    return jax.nn.sigmoid(-theta["logit_zero"]) * _mean(theta, y, f)
 
 
 def _zip_predictive_mean(theta: Theta, y: CellValues, mean: CellFunctions, var: CellFunctions, rule: Rule) -> CellMean:
-    return jax.nn.sigmoid(-theta["logit_zero"]) * _expected_rate(theta, mean, var)
+    return jax.nn.sigmoid(-theta["logit_zero"]) * _predictive_mean(theta, y, mean, var, rule)
 
 
 def _zip_sample(rng: np.random.Generator, theta: Theta, y: np.ndarray, f: np.ndarray) -> np.ndarray:

@@ -29,13 +29,4 @@ def _start(y: np.ndarray, column: Column) -> Start:
     return Start(np.array([np.median(y[:, 0])]), {"log_scale": float(np.log(scale)), "log_df": float(np.log(4.0))})
 
 
-student_t = Likelihood(
-    kind="student_t",
-    log_prob=_log_prob,
-    mean=gaussian.mean,
-    point=first,
-    sample=_sample,
-    start=_start,
-    rule=even,
-    n_quadrature=96,
-)
+student_t = Likelihood("student_t", _log_prob, gaussian.mean, first, _sample, _start, rule=even, n_quadrature=96)

@@ -58,13 +58,5 @@ def _probit_and_edge(y: CellValues, width: int) -> CellFeatures:
 
 
 zero_one_beta = Likelihood(
-    kind="zero_one_beta",
-    log_prob=_log_prob,
-    mean=_mean,
-    point=first,
-    sample=_sample,
-    start=_start,
-    features=_probit_and_edge,
-    rule=even,
-    n_quadrature=96,
+    "zero_one_beta", _log_prob, _mean, first, _sample, _start, features=_probit_and_edge, rule=even, n_quadrature=96
 )
