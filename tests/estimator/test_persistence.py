@@ -1,5 +1,6 @@
-"""Saved models: the same answers in another process, every corruption named, nothing of the rows inside."""
+"""Saved models: the same answers in another process, every corruption named, nothing of the rows inside, no pickle."""
 
+import ast
 import json
 import shutil
 import subprocess
@@ -9,13 +10,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.exceptions import NotFittedError
 
 import plurigp
 from plurigp import DataError, PluriGP
 from plurigp.answers.pit import identity_maps
-from plurigp.estimator.persistence import ARRAYS, MANIFEST, PIT_MAPS, _canonical, _digest, read_model, write_model
+from plurigp.estimator.persistence import ARRAYS, MANIFEST, _canonical, _digest, write_model
 
+SOURCE = Path(plurigp.__file__).parent
 SECRET_ROW, SECRET_ID, SECRET_TEXT = "rowlabel-zebra", "patient-walrus", "seen on the ninth by dr quokka"
 SECRET_NUMBER = 48.123456789
 
@@ -38,7 +39,9 @@ def _frame(n: int = 24) -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def fitted() -> PluriGP:
-    return PluriGP(2, n_inducing=4, max_epochs=2, n_quadrature={"gaussian": 5}, random_state=1).fit(_frame())
+    return PluriGP(n_components=2, n_inducing=4, max_epochs=2, n_quadrature={"gaussian": 5}, random_state=1).fit(
+        _frame()
+    )
 
 
 @pytest.fixture(scope="module")
@@ -50,12 +53,6 @@ def saved(fitted, tmp_path_factory) -> Path:
 def folder(saved, tmp_path) -> Path:
     """A copy to damage."""
     return Path(shutil.copytree(saved, tmp_path / "model"))
-
-
-def _read(folder: Path) -> tuple[dict, dict]:
-    """Arrays and manifest, ready to be changed and written again."""
-    arrays, manifest = read_model(folder)
-    return arrays, {k: v for k, v in manifest.items() if k not in ("format", "arrays_sha256")}
 
 
 IN_A_NEW_PROCESS = """
@@ -101,7 +98,10 @@ def test_a_loaded_model_is_the_saved_one(fitted, saved, tmp_path):
 
 def test_pit_maps_are_kept_and_older_models_have_none(fitted, folder):
     """What was saved before there were any answers with the draws' own quantiles."""
-    arrays, manifest = _read(folder)
+    from plurigp.estimator.persistence import PIT_MAPS, read_model
+
+    arrays, manifest = read_model(folder)
+    manifest = {k: v for k, v in manifest.items() if k not in ("format", "arrays_sha256")}
     maps = identity_maps(2)
     maps[0] = maps[0] ** 2
     write_model(folder, arrays | {PIT_MAPS: maps}, manifest)
@@ -216,18 +216,25 @@ def test_damage_is_named_in_one_line_with_a_remedy(folder, damage):
     assert str(folder) in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        (lambda arrays: {name: array for name, array in arrays.items() if name != "gp.Z"}, r"no array 'gp\.Z'"),
-        (lambda arrays: arrays | {"q.m": arrays["q.m"][:, 1:]}, r"array '[\w.]+' \([\d×]+\) does not fit the others"),
-    ],
-    ids=["missing", "of another shape"],
-)
-def test_an_array_that_is_wrong_is_named(folder, changed, message):
-    arrays, manifest = _read(folder)
-    write_model(folder, changed(arrays), manifest)
-    with pytest.raises(DataError, match=message + "; save the model again"):
+def test_an_array_missing_is_named(fitted, folder):
+    from plurigp.estimator.persistence import model_arrays, read_model
+
+    _, manifest = read_model(folder)
+    arrays = model_arrays(fitted.model_, fitted._fitted.q)
+    del arrays["gp.Z"]
+    write_model(folder, arrays, {k: v for k, v in manifest.items() if k not in ("format", "arrays_sha256")})
+    with pytest.raises(DataError, match=r"no array 'gp\.Z'; save the model again"):
+        plurigp.load(folder)
+
+
+def test_an_array_of_another_shape_is_named(fitted, folder):
+    from plurigp.estimator.persistence import model_arrays, read_model
+
+    _, manifest = read_model(folder)
+    arrays = model_arrays(fitted.model_, fitted._fitted.q)
+    arrays["q.m"] = arrays["q.m"][:, 1:]
+    write_model(folder, arrays, {k: v for k, v in manifest.items() if k not in ("format", "arrays_sha256")})
+    with pytest.raises(DataError, match=r"array '[\w.]+' \([\d×]+\) does not fit the others; save the model again"):
         plurigp.load(folder)
 
 
@@ -241,5 +248,45 @@ def test_other_peoples_files_are_left_alone(fitted, tmp_path):
 
 
 def test_an_unfitted_model_cannot_be_saved(tmp_path):
+    from sklearn.exceptions import NotFittedError
+
     with pytest.raises(NotFittedError):
         PluriGP().save(tmp_path / "model")
+
+
+# --- no pickle ---
+
+UNSAFE = {"pickle", "cPickle", "_pickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
+OWN_WORKERS = {"Parallel", "delayed", "parallel_config"}  # what they exchange never comes from a file
+UNSAFE_CALLS = {"read_pickle", "to_pickle", "eval", "exec"}
+
+
+def _unsafe(tree: ast.AST) -> list[str]:
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found += [a.name for a in node.names if a.name.split(".")[0] in UNSAFE]
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in UNSAFE:
+            names = {a.name for a in node.names}
+            found += [] if node.module == "joblib" and names <= OWN_WORKERS else [str(node.module)]
+        elif isinstance(node, ast.keyword) and node.arg == "allow_pickle":
+            found.append("allow_pickle")
+        elif isinstance(node, ast.Call):
+            name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+            found += [name] if name in UNSAFE_CALLS else []
+    return found
+
+
+@pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda p: str(p.relative_to(SOURCE)))
+def test_no_module_unpickles(path):
+    assert _unsafe(ast.parse(path.read_text(encoding="utf-8"))) == []
+
+
+def test_work_may_be_handed_to_processes_of_our_own():
+    assert _unsafe(ast.parse("from joblib import Parallel, delayed")) == []
+    assert _unsafe(ast.parse("from joblib import Parallel, load")) == ["joblib"]
+
+
+def test_the_scan_would_find_them():
+    code = "import pickle\nfrom joblib import load\nnp.load(f, allow_pickle=True)\npd.read_pickle(f)"
+    assert sorted(_unsafe(ast.parse(code))) == ["allow_pickle", "joblib", "pickle", "read_pickle"]

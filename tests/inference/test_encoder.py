@@ -11,6 +11,7 @@ from plurigp.inference.encoder import (
     FactorEncoder,
     FreeRows,
     LatentNormal,
+    Network,
     independent,
     kl_x,
     make_network,
@@ -27,10 +28,10 @@ def make_encoder(sees_gaps: bool, seed: int = 0) -> Encoder:
     n_in = E + len(indicator_columns)
     encoder = Encoder(
         indicator_columns,
-        rng.normal(size=E),
-        rng.uniform(0.5, 2, E),
-        rng.normal(size=(E, Q)),
-        rng.normal(size=Q),
+        jnp.asarray(rng.normal(size=E), jnp.float32),
+        jnp.asarray(rng.uniform(0.5, 2, E), jnp.float32),
+        jnp.asarray(rng.normal(size=(E, Q)), jnp.float32),
+        jnp.asarray(rng.normal(size=Q), jnp.float32),
         make_network(rng, n_in, 6, Q),
         make_network(rng, n_in, 6, Q),
     )
@@ -154,6 +155,13 @@ def test_one_product_is_the_linear_path_and_both_networks(rng):
     q = encoder(features, seen, row_seen)
     np.testing.assert_allclose(q.mean, known @ encoder.linear + encoder.offset + by_net[0], rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(q.sd, 1 / (1 + np.exp(-by_net[1])), rtol=1e-4, atol=1e-5)
+
+
+def test_network_is_one_tanh_layer(rng):
+    net = Network(*(jnp.asarray(rng.normal(size=s), jnp.float32) for s in ((3, 4), (4,), (4, 2), (2,))))
+    x = rng.normal(size=(5, 3)).astype(np.float32)
+    expected = np.tanh(x @ net.w1 + net.b1) @ net.w2 + net.b2
+    np.testing.assert_allclose(net.after(net.w1.T @ x.T), expected, rtol=1e-5, atol=1e-6)
 
 
 def test_xavier_and_its_scale():

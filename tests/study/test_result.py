@@ -7,6 +7,7 @@ import pytest
 
 from plurigp.core.types import DataError
 from plurigp.study import load_study
+from plurigp.study.findings.mixture import memberships
 
 
 def test_a_saved_study_comes_back_whole(small_result, tmp_path):
@@ -64,3 +65,14 @@ def test_tables_by_name(small_result):
     assert small_result.table() is small_result.subtypes
     with pytest.raises(KeyError, match="no table 'x'"):
         small_result.table("x")
+
+
+def test_memberships_widen_with_the_uncertainty_of_a_position(small_result):
+    mixture = small_result.clusters.mixture
+    x = np.array([[-2.0, 0.0], [0.0, 9.0]])
+    subtype, sharp = memberships(mixture, x)
+    _, wide = memberships(mixture, x, np.full((2, 2), 3.0))
+    np.testing.assert_array_equal(subtype, [1, 0])
+    assert sharp[0, 0] > wide[0, 0] > 0.5
+    _, same = memberships(mixture, x, np.zeros((2, 2)))
+    np.testing.assert_allclose(sharp, same, rtol=1e-12)

@@ -8,8 +8,10 @@ import pytest
 from plurigp.inference.gp import linalg
 from plurigp.inference.gp.linalg import JITTER, JITTER_LIMIT, packed_eye
 
-whitening, inverse_root = map(jax.jit, (linalg.whitening, linalg.inverse_root))
-pack, pack_doubled, pack_outer = map(jax.jit, (linalg.pack, linalg.pack_doubled, linalg.pack_outer))
+whitening, inverse_root, pack, pack_doubled, pack_outer = (
+    jax.jit(function)
+    for function in (linalg.whitening, linalg.inverse_root, linalg.pack, linalg.pack_doubled, linalg.pack_outer)
+)
 unpack = jax.jit(linalg.unpack, static_argnums=1)
 
 SIZES = [1, 2, 7, 10, 11, 50, 53]
@@ -72,6 +74,14 @@ def test_pack_outer_has_the_value_and_the_slope_of_the_dense_form(M, rng):
     (ours, by_ours), (theirs, by_theirs) = (both(A, slope) for both in pulled)
     np.testing.assert_array_equal(ours, theirs)
     np.testing.assert_allclose(by_ours, by_theirs, rtol=1e-12, atol=1e-12)
+
+
+def test_pack_outer_slope_by_finite_differences(rng):
+    A, direction, weight = rng.normal(size=(7, B)), rng.normal(size=(7, B)), rng.normal(size=(28, B))
+    value = lambda A: (jnp.asarray(weight) * pack_outer(A)).sum()  # noqa: E731
+    up, down = (float(value(jnp.asarray(A + sign * 1e-6 * direction))) for sign in (1, -1))
+    slope = jax.grad(value)(jnp.asarray(A))
+    assert float((slope * direction).sum()) == pytest.approx((up - down) / 2e-6, rel=1e-7)
 
 
 @pytest.mark.parametrize("M", SIZES)

@@ -12,12 +12,33 @@ from plurigp.inference.gp.linalg import JITTER, pack, pack_doubled, unpack
 from plurigp.inference.gp.sparse import Natural, Posterior, SharedBasis, Slopes, SparseGP, prior, shared_basis_prior
 
 # Compiled whole: op by op, each test would compile dozens of small programs.
-project, moments, kl_u, natural_step = map(jax.jit, (sparse.project, sparse.moments, sparse.kl_u, sparse.natural_step))
-posterior_of, posterior_of_log_cholesky = map(jax.jit, (sparse.posterior_of, sparse.posterior_of_log_cholesky))
-shared_basis_step, append_shared_basis = map(jax.jit, (sparse.shared_basis_step, sparse.append_shared_basis))
-expand_shared_basis = jax.jit(sparse.expand_shared_basis)
-update_mean_with_stale_covariance = jax.jit(sparse.update_mean_with_stale_covariance)
-diagonal, gram = map(jax.jit, (kernels.diagonal, kernels.gram))
+(
+    project,
+    moments,
+    kl_u,
+    natural_step,
+    posterior_of,
+    posterior_of_log_cholesky,
+    shared_basis_step,
+    append_shared_basis,
+    expand_shared_basis,
+    update_mean_with_stale_covariance,
+) = (
+    jax.jit(function)
+    for function in (
+        sparse.project,
+        sparse.moments,
+        sparse.kl_u,
+        sparse.natural_step,
+        sparse.posterior_of,
+        sparse.posterior_of_log_cholesky,
+        sparse.shared_basis_step,
+        sparse.append_shared_basis,
+        sparse.expand_shared_basis,
+        sparse.update_mean_with_stale_covariance,
+    )
+)
+diagonal, gram = jax.jit(kernels.diagonal), jax.jit(kernels.gram)
 P, M, Q, B = 3, 6, 2, 8
 FLOAT64 = np.dtype(float)
 NO_CAUTION = np.zeros(())
@@ -211,6 +232,15 @@ def test_with_an_inducing_point_at_every_row_it_is_gp_regression(rng):
         np.testing.assert_allclose(ours[1][p], var, atol=2e-4)
 
 
+def objective(gp, rows, log_prob, m, root):
+    """Σ E[log p] − kl_u by the root form, expectations by forty nodes."""
+    q = posterior_of_log_cholesky(m, root)
+    f_mean, f_var = moments(gp, q, rows)
+    t, w = np.polynomial.hermite_e.hermegauss(40)
+    cells = log_prob(f_mean[..., None] + jnp.sqrt(f_var)[..., None] * t) @ (w / w.sum())
+    return cells.sum() - kl_u(q)
+
+
 def root_of(natural: Natural) -> tuple[jax.Array, jax.Array]:
     m, S = dense(natural)
     L = np.linalg.cholesky(S)
@@ -239,10 +269,6 @@ def test_the_fixed_point_has_no_slope_left(family, rng):
     def cells(f_mean, f_var):
         return (log_prob(f_mean[..., None] + jnp.sqrt(f_var)[..., None] * t) @ (w / w.sum())).sum()
 
-    def objective(m, root):
-        q = posterior_of_log_cholesky(m, root)
-        return cells(*moments(gp, q, rows)) - kl_u(q)
-
     @jax.jit
     def step(q):
         f_mean, f_var = moments(gp, posterior_of(q), rows)
@@ -251,8 +277,9 @@ def test_the_fixed_point_has_no_slope_left(family, rng):
 
     for _ in range(80):
         q = step(q)
-    slopes_at = jax.jit(jax.grad(objective, argnums=(0, 1)))
-    for leaf in slopes_at(*root_of(q)):
+    slopes_at = jax.jit(lambda m, root: jax.grad(objective, argnums=(3, 4))(gp, rows, log_prob, m, root))
+    slopes = slopes_at(*root_of(q))
+    for leaf in slopes:
         np.testing.assert_allclose(leaf, 0, atol=1e-6)
     away = slopes_at(*root_of(prior(P, M, FLOAT64)))
     assert max(float(jnp.abs(leaf).max()) for leaf in away) > 0.1  # the test can fail
@@ -374,8 +401,11 @@ def close(ours: object, theirs: object, within: float) -> None:
 def test_before_any_step_the_shared_functions_are_at_the_prior(n_own, rng):
     case = Regression(rng, n_own)
     q = expand_shared_basis(case.posterior(start(P - n_own)))
-    at_prior = expand_shared_basis(posterior_of(prior(P - n_own, M, FLOAT64)))
-    close(jax.tree.map(lambda part: part[n_own:], q), at_prior, 1e-12)
+    close(
+        jax.tree.map(lambda part: part[n_own:], q),
+        expand_shared_basis(posterior_of(prior(P - n_own, M, FLOAT64))),
+        1e-12,
+    )
 
 
 @pytest.mark.parametrize("n_own", [0, 1])
@@ -507,8 +537,10 @@ def test_following_with_an_old_covariance_ends_at_the_same_mean(n_own, rng):
 def test_following_never_climbs_over_the_top(rng):
     """With S at the prior and thousands of rows' worth of slopes a whole step would overshoot a thousandfold."""
     case = Regression(rng, P, weight=np.full(20, 1000.0))
+    exact = posterior_of(
+        natural_step(case.gp, prior(P, M, FLOAT64), case.slopes(posterior_of(prior(P, M, FLOAT64))), *EXACT)
+    )
     q = posterior_of(prior(P, M, FLOAT64))
-    exact = posterior_of(natural_step(case.gp, prior(P, M, FLOAT64), case.slopes(q), *EXACT))
     far = [np.abs(q.m - exact.m).max()]
     for _ in range(30):
         q = update_mean_with_stale_covariance(case.gp, q, case.slopes(q), jnp.asarray(1.0))
@@ -531,3 +563,9 @@ def test_equal_inducing_points_cost_jitter_and_no_more(rng):
     rows = project(gp, jnp.asarray(rng.normal(size=(B, Q))))
     for leaf in rows:
         assert np.isfinite(leaf).all()
+
+
+def test_posterior_is_a_tuple_of_arrays(rng):
+    """It passes through jit and back unchanged."""
+    q = posterior_of(random_natural(rng))
+    assert isinstance(jax.jit(lambda q: q)(q), Posterior)

@@ -5,11 +5,18 @@ import pandas as pd
 import pytest
 from scipy import optimize, stats
 
+from plurigp import PluriGP
 from plurigp.data import Coder, infer_schema
 from plurigp.data.rows import Observed
-from plurigp.study.findings import contrasts
+from plurigp.study.findings import characterise, contrasts
 from plurigp.study.findings.censored import Group, fit_normals, likelihood_ratio
-from plurigp.study.findings.characterise import association_frame, characteristic_frame, missingness_frame, read_values
+from plurigp.study.findings.characterise import (
+    association_frame,
+    characteristic_frame,
+    missingness_frame,
+    read_values,
+    split_groups,
+)
 from plurigp.study.findings.contrasts import (
     censored_association,
     censored_geometric_means,
@@ -19,6 +26,7 @@ from plurigp.study.findings.contrasts import (
     welch,
     welch_of_logs,
 )
+from plurigp.study.findings.mixture import Mixture
 from plurigp.study.findings.survival import log_rank
 
 INF = np.inf
@@ -412,3 +420,23 @@ def test_an_open_end_is_no_gap(assays):
     gaps = missingness_frame(schema, values, group, 2).set_index(["column", "subtype"])
     assert gaps.loc[("low", 1), "inside"] == pytest.approx(5 / 80)
     assert values["low"].seen.sum() == 150
+
+
+def test_an_upper_bound_does_not_place_the_rows_it_tests(assays, monkeypatch):
+    frame, schema, _, _ = assays
+    shown = []
+
+    def record(predictor, table):
+        shown.append(table)
+        return np.zeros((len(frame), 1)), np.ones((len(frame), 1))
+
+    monkeypatch.setattr(characterise, "positions", record)
+    monkeypatch.setattr(PluriGP, "predictor_", None)
+    model = PluriGP()
+    model.coder_ = Coder.fit(frame, schema)
+    mixture = Mixture(np.ones(2) / 2, np.array([[-0.5], [0.5]]), np.ones((2, 1, 1)) * 0.1, np.array([1, 2]))
+    split_groups(model, frame, mixture)("low")
+    table, names = shown[0], [column.name for column in shown[0].schema]
+    assert not table.seen[:, names.index("low")].any()
+    assert table.seen[:, names.index("assay")].sum() == 150
+    assert "high" not in names

@@ -41,8 +41,6 @@ def test_welch_is_scipys(rng):
     assert (found.statistic, found.p) == pytest.approx((expected.statistic, expected.pvalue))
     interval = expected.confidence_interval(0.95)
     assert (found.low, found.high) == pytest.approx((interval.low, interval.high))
-    assert (found.inside, found.outside, found.estimate) == pytest.approx((a.mean(), b.mean(), a.mean() - b.mean()))
-    assert found.effect == pytest.approx((a.mean() - b.mean()) / np.sqrt((a.var(ddof=1) + b.var(ddof=1)) / 2))
 
 
 def test_welch_of_logs(rng):
@@ -65,8 +63,6 @@ def test_rates_by_hand():
     variance = max(a.var(ddof=1), means[0]) / 4 / means[0] ** 2 + max(b.var(ddof=1), means[1]) / 5 / means[1] ** 2
     assert found.estimate == pytest.approx(np.log(means[0] / means[1]))
     assert found.high - found.estimate == pytest.approx(1.959964 * np.sqrt(variance))
-    assert found.p == pytest.approx(2 * stats.norm.sf(found.estimate / np.sqrt(variance)))
-    assert (found.inside, found.outside) == pytest.approx((4.5, 1.2))
 
 
 def test_rate_intervals_cover(rng):

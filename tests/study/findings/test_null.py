@@ -84,6 +84,25 @@ def bounds_of(model, frame, name):
     return to_rows(frame).numbers(model.schema_[name])
 
 
+def by_chance(real, new):
+    """How many pairs of cells would be equal if rows were shuffled, and four standard errors more."""
+    names = np.unique(np.concatenate([real, new]), axis=0, return_inverse=True)[1].ravel()
+    shares = [
+        np.bincount(part, minlength=names.max() + 1) / len(real) for part in (names[: len(real)], names[len(real) :])
+    ]
+    p = float(shares[0] @ shares[1])
+    return len(real) * p + 4 * np.sqrt(len(real) * p * (1 - p))
+
+
+@pytest.mark.parametrize("name", SCHEMA)
+def test_no_cell_is_the_real_one_beyond_chance(model, drawn, name):
+    real, new = bounds_of(model, FRAME, name), bounds_of(model, drawn, name)
+    seen = ~np.isnan(real[:, 0])
+    np.testing.assert_array_equal(seen, ~np.isnan(new[:, 0]))
+    same = (real[seen] == new[seen]).all(axis=1).sum()
+    assert same <= by_chance(real[seen], new[seen])
+
+
 @pytest.mark.parametrize("name", SCHEMA)
 def test_as_many_cells_are_known_up_to_a_limit(model, drawn, name):
     real, new = bounds_of(model, FRAME, name), bounds_of(model, drawn, name)
