@@ -44,7 +44,7 @@ def test_a_continuum_is_described_in_strata(graded):
     figures = data_of(page)
     assert set(figures) == NAMES
     body = unescape(re.sub(r"<[^>]*>", " ", re.sub(r"<style.*?</style>", "", without_scripts(page), flags=re.DOTALL)))
-    assert "form a continuum, without subtypes; three strata describe it" in body
+    assert "no subtypes were detected. They are treated as a continuum, described by three strata" in body
     assert "The strata are no evidence of subtypes" in body
     assert "part of a continuum" in body
     assert "tentative" not in body
@@ -59,7 +59,7 @@ def test_a_continuum_is_described_in_strata(graded):
 def test_one_group_has_no_comparisons(lone):
     page = render_report(lone)
     assert {"sizes", "consensus", "characteristics", "permuted"}.isdisjoint(data_of(page))
-    assert "120 patients form a continuum, without subtypes." in page
+    assert "120 patients: no subtypes were detected. They are treated as a continuum." in page
 
 
 def test_no_outcome_no_references_no_choice(result):

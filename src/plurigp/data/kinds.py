@@ -99,7 +99,7 @@ _bounded = partial(Kind, has_bounds=True, own_units=True)
 _positive_bounds = partial(_bounded, domain=numeric.POSITIVE, wider="censored_gaussian",
                            units=limits.geometric_bounded_units, code=limits.bounds_in_units,
                            stand_in=(numeric.SMALLEST_RATIO, numeric.LARGEST_RATIO, 0.0))
-_censored_positive = partial(_positive_bounds, label="positive number, some up to a limit",
+_censored_positive = partial(_positive_bounds, label="positive number, partly censored",
                              effect_measure=_Measure.CENSORED_LOG_MEAN, read=limits.read_positive_bounds,
                              settings=("upper",), rivals=_CENSORED_KINDS)
 _proportion = partial(Kind, effect_measure=_Measure.MEAN, read=numeric.read_proportions, decode=numeric.unsqueeze,
@@ -124,8 +124,8 @@ _ENTRIES = (
          about="amounts of which many are exactly zero, the others with a long right tail: costs, doses, gains",
          domain=numeric.NOT_NEGATIVE, wider="gaussian", units=numeric.geometric_units,
          code=numeric.amounts_in_units, stand_in=(0.0, 0.0), own_units=True),
-    # numbers known up to a limit; a gap is a cell whose bounds say nothing
-    _bounded(name="censored_gaussian", label="number, some up to a limit", effect_measure=_Measure.CENSORED_MEAN,
+    # censored numbers; a gap is a cell whose bounds say nothing
+    _bounded(name="censored_gaussian", label="number, partly censored", effect_measure=_Measure.CENSORED_MEAN,
              about=f"numbers, {_CENSORED}",
              read=limits.read_bounds, units=limits.bounded_units, code=limits.standardise_bounds,
              stand_in=(-numeric.MAX_DEVIATIONS, numeric.MAX_DEVIATIONS, 0.0), settings=("upper",),

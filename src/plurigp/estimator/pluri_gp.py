@@ -35,17 +35,17 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     schema : None to infer every column's kind; a dict ``{"column": "kind"}`` of overrides; a Schema; a TOML path.
     n_inducing : inducing points M (capped at the number of rows).
     kernel : "rbf", "matern52", "linear" or a sum such as "linear+rbf".
-    encoder : "factors" (every cell seen is evidence, as in factor analysis, bent by networks), "masked" (networks that
-        read which cells are there), "paper" (networks that do not) or "free" (no encoder).
+    encoder : "factors" (the factor-analysis posterior given the observed cells, corrected by networks), "masked"
+        (networks with missingness indicators), "paper" (networks without) or "free" (no encoder).
     hiding : training hides up to this share of a row's cells from the encoder (never from the bound).
-    refine : improve every row's place by steps of its own with the decoder frozen; slow.
+    refine : optimise each row's q(x) by gradient steps, the model fixed; slow.
     calibrate : after training, hide cells of some rows, see where they rank among their draws, and correct the
         quantiles of `describe_gaps` by it, column by column; not for encoder="free" and not from a few cells.
     n_quadrature : points J for all families, a dict by kind, or None for each family's own. Families with closed forms
         (gaussian, lognormal, poisson) do not use it in training; categorical takes it for each level's function, and
         None leaves the softmax its own adaptive choice.
     expectation : "quadrature" or "sampling" (the paper's ablation).
-    kl_weight : η; 1 is the bound, more centres the embedding.
+    kl_weight : η, the weight of KL(q(x)‖p(x)): 1 gives the ELBO, more pulls positions towards the prior.
     kl_covariance_weight : weight of the covariance part of KL(q(v)‖p(v)) while training, in (0, 1], for either
         optimizer; 1 is the bound. Less (a cold posterior) predicts hidden cells a little better on most tables; the
         trained model's covariances are always those of the full KL.
@@ -205,7 +205,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def impute(self, X: Any, fill_limits: bool = False) -> pd.DataFrame:
         """The table with its gaps filled; observed cells and columns set aside come back untouched.
 
-        With fill_limits, cells known up to a limit ("<0.5") become numbers within it as well.
+        With fill_limits, censored cells ("<0.5") become numbers within their bounds as well.
         """
         check_is_fitted(self)
         rows = self._rows(X, reset=False)
@@ -216,7 +216,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     ) -> list[pd.DataFrame]:
         """Completed tables for multiple imputation: each fills all gaps of a row by one joint draw of x, f and y.
 
-        With fill_limits, cells known up to a limit are drawn within it as well.
+        With fill_limits, censored cells are drawn within their bounds as well.
         """
         check_is_fitted(self)
         rows = self._rows(X, reset=False)
@@ -260,7 +260,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return log_density(self.predictor_, table) - table.seen @ self.coder_.log_units
 
     def effective_sample_size(self, X: Any) -> np.ndarray:
-        """How many of the draws of a row's position carry its answers (of 64, by their importance weights) [N].
+        """Effective number (of 64) of importance-weighted draws of each row's position [N].
 
         Near 1, the encoder misplaces the row and its answers are rough; `refine=True` helps.
         """

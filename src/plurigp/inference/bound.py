@@ -24,7 +24,7 @@ class BoundSpec:
 
     layout: Layout
     rules: tuple[Rule, ...]
-    kl_weight: float = 1.0  # η: 1 is the bound, more centres the embedding
+    kl_weight: float = 1.0  # η: 1 is the ELBO, more pulls positions towards the prior
     n_draws: int = 1  # N_x
     sampling: bool = False  # E over f by draws instead of quadrature
     hiding: float = 0.0  # up to this share of a row's cells is hidden from the encoder, though not from the bound

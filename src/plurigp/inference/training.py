@@ -20,14 +20,14 @@ from plurigp.inference.gp.sparse import LogCholesky, Natural, Posterior, SharedB
 from plurigp.inference.model import Model
 from plurigp.inference.schedule import Plateau, Rates, Schedule, rates_of
 
-MAX_GRAD_NORM = 50.0  # gradients per row are cut to this norm: one wild batch must not fill Adam's memory
+MAX_GRAD_NORM = 50.0  # of the batch gradient per row, clipped: one extreme batch must not fill Adam's memory
 ADAM = optax.chain(optax.clip_by_global_norm(MAX_GRAD_NORM), optax.scale_by_adam())
 MIN_STEP_FACTOR = 1e-3  # how far step sizes are cut when epochs fail, before training gives up
-FINAL_DRAWS = 4  # draws of x per row for the final bound, where the table has at most
-FINAL_ROWS = 5_000  # so many rows; a longer one needs fewer for the same precision
+FINAL_DRAWS = 4  # draws of x per row for the final bound; fewer above FINAL_ROWS rows, for the same precision
+FINAL_ROWS = 5_000
 REFRESH_EVERY = 8  # so many steps share one factorisation of q(v)
 IN_FLIGHT = 32  # steps queued at once: an interrupt waits for those that are
-EAGER_STEPS = 100  # the first steps, as long as they are cautious, have one each: Λ grows fast
+EAGER_STEPS = 100  # first steps, during warm-up, that each refactorise q(v): Λ grows fast
 
 
 class State(NamedTuple):
