@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import plurigp
-from plurigp import DataError, PluriGP, estimator
+from plurigp import DataError, PluriGP
 from plurigp.data import KINDS, Coder, Table
 
 N, EMPTY_ROW = 40, 7
@@ -552,9 +552,9 @@ def test_a_fit_that_fails_leaves_the_old_answers_whole(mixed_frame, monkeypatch,
     state = dict(model.__dict__)
     new, error = pd.DataFrame(np.random.default_rng(0).normal(size=(250, 2)), columns=["a", "b"]), KeyboardInterrupt
     if what == "interrupted":
-        monkeypatch.setattr(estimator, "train", raising(KeyboardInterrupt()))
+        monkeypatch.setattr("plurigp.estimator.fitting.train", raising(KeyboardInterrupt()))
     elif what == "calibration":  # the last thing that a fit does
-        monkeypatch.setattr(estimator.Calibration, "maps", raising(KeyboardInterrupt()))
+        monkeypatch.setattr("plurigp.answers.calibration.Calibration.maps", raising(KeyboardInterrupt()))
     else:
         new, error = pd.DataFrame({"a": ["x"] * 120, "b": ["y"] * 120}), DataError
     with pytest.raises(error):
