@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 
-def printable(text: object, limit: float = math.inf) -> str:
+def printable(text: object, limit: int | None = None) -> str:
     """The text in one line: control characters, line breaks and direction marks as escapes, cut where too long."""
     line = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(text))
-    return line if len(line) <= limit else f"{line[: int(limit) - 1]}…"
+    return line if limit is None or len(line) <= limit else f"{line[: limit - 1]}…"
 
 
 def jsonable(value: Any) -> Any:
