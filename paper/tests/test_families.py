@@ -6,7 +6,7 @@ from scipy import stats
 
 from plurigp.likelihoods.base import expected_log_prob, predictive_log_prob
 from plurigp.likelihoods.families.gaussian import FLOOR, gaussian
-from plurigp.likelihoods.registry import likelihood_of
+from plurigp.likelihoods.registry import LIKELIHOODS
 from plurigp.likelihoods.rules import gauss_hermite
 from plurigp_paper.families import Mass, NoiseModel, declare, declare_halved, halved, tied
 
@@ -17,7 +17,7 @@ Y, MEAN, VAR = jnp.array([0.7]), jnp.array([0.2]), jnp.array([0.3])
 @pytest.mark.parametrize("form", [expected_log_prob, predictive_log_prob])
 def test_with_the_librarys_floor_it_is_the_librarys_gaussian(form):
     theta = {"log_sd": jnp.array(-0.4)}
-    ours = likelihood_of(declare(NoiseModel(FLOOR)))
+    ours = LIKELIHOODS[declare(NoiseModel(FLOOR))]
     np.testing.assert_allclose(form(ours, theta, Y, MEAN, VAR, RULE), form(gaussian, theta, Y, MEAN, VAR, RULE))
 
 
@@ -26,7 +26,7 @@ def test_no_noise_falls_below_the_floor():
 
 
 def test_a_shared_noise_is_one_for_all_columns():
-    like = likelihood_of(declare(NoiseModel(0.1, shared=True)))
+    like = LIKELIHOODS[declare(NoiseModel(0.1, shared=True))]
     theta = {"log_sd": jnp.array([-1.0, 0.0, 0.4])}
     cells = [jnp.full((3, 1, 2), value) for value in (0.7, 0.2, 0.3)]
     for block, one in ((like.block_expected_log_prob, like.expected_log_prob),
@@ -64,4 +64,4 @@ def test_without_the_root_half_of_the_variance_is_integrated():
 
 def test_declaring_twice_is_declaring_once():
     assert declare(NoiseModel(0.3, unit=0.25)) == declare(NoiseModel(0.3, unit=0.25))
-    assert likelihood_of(declare_halved("beta")) is likelihood_of(declare_halved("beta"))
+    assert LIKELIHOODS[declare_halved("beta")] is LIKELIHOODS[declare_halved("beta")]

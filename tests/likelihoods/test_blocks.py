@@ -24,7 +24,7 @@ from plurigp.likelihoods.evaluate import (
     seen_features,
 )
 from plurigp.likelihoods.layout import arrange, make_layout, n_shared, rules_of
-from plurigp.likelihoods.registry import likelihood_of
+from plurigp.likelihoods.registry import LIKELIHOODS
 from plurigp.likelihoods.rules import gauss_hermite
 
 
@@ -162,7 +162,7 @@ def test_layout_covers_every_column_slot_and_function_once(case):
         edges = [getattr(b, part) for b in layout.blocks]
         assert edges[0][0] == 0
         assert all(left[1] == right[0] for left, right in pairwise(edges))
-    assert layout.n_functions == sum(likelihood_of(c.kind).n_functions(c) for c in SCHEMA.used)
+    assert layout.n_functions == sum(LIKELIHOODS[c.kind].n_functions(c) for c in SCHEMA.used)
 
 
 def test_a_block_holds_one_family_and_widths_within_a_factor_of_two(case):
@@ -186,7 +186,7 @@ def test_constant_curvature_is_what_it_says(kind, rng):
         return cells[0].sum()
 
     by_var = np.asarray(jax.jit(jax.grad(total))(case.f_var))
-    assert np.allclose(by_var, by_var[:, :1], rtol=1e-5) == likelihood_of(kind).constant_curvature
+    assert np.allclose(by_var, by_var[:, :1], rtol=1e-5) == LIKELIHOODS[kind].constant_curvature
 
 
 def common(kinds: str, gaps: str = "") -> int:
@@ -367,15 +367,15 @@ def test_784_columns_are_the_same_program_as_8(kind, rng):
 def test_rules_follow_the_family_unless_told(case):
     kinds = [b.likelihood.kind for b in case.layout.blocks]
     n = lambda rules: dict(zip(kinds, (len(r.points) for r in rules), strict=True))  # noqa: E731
-    assert n(rules_of(case.layout, None)) == {k: likelihood_of(k).n_quadrature for k in kinds}
+    assert n(rules_of(case.layout, None)) == {k: LIKELIHOODS[k].n_quadrature for k in kinds}
     assert set(n(rules_of(case.layout, 3)).values()) == {3}
     assert n(rules_of(case.layout, {"beta": 7}))["beta"] == 7
-    assert n(rules_of(case.layout, {"beta": 7}))["bernoulli"] == likelihood_of("bernoulli").n_quadrature
+    assert n(rules_of(case.layout, {"beta": 7}))["bernoulli"] == LIKELIHOODS["bernoulli"].n_quadrature
 
 
 def test_a_number_of_points_counts_for_categories(rng):
     """Both forms, a block's and one cell's, by J points for each level; without a number as if no rule were there."""
-    like, levels = likelihood_of("categorical"), tuple("abcd")
+    like, levels = LIKELIHOODS["categorical"], tuple("abcd")
     layout = make_layout(Schema((Column("stage", "categorical", levels=levels),)))
     assert rules_of(layout, None) == (own_rule(like),)
     assert rules_of(layout, 10) == rules_of(layout, {"categorical": 10}) == (gauss_hermite(10),)
@@ -462,7 +462,7 @@ def test_draws_are_in_support_and_differ_between_cells(small):
             assert ((y >= 0) & (y <= 1)).all()
         elif column.kind == "zero_lognormal":
             assert (y >= 0).all()
-        elif likelihood_of(column.kind).point is first:
+        elif LIKELIHOODS[column.kind].point is first:
             assert len(np.unique(y)) == N
         else:
             top = {"binomial": 7}.get(column.kind, len(column.levels) - 1 if column.levels else np.inf)

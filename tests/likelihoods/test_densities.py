@@ -11,7 +11,7 @@ from scipy import integrate
 from plurigp.data import KINDS
 from plurigp.likelihoods.base import expected_log_prob, predictive_log_prob, predictive_mean
 from plurigp.likelihoods.families.gaussian import FLOOR
-from plurigp.likelihoods.registry import LIKELIHOODS, likelihood_of
+from plurigp.likelihoods.registry import LIKELIHOODS
 
 N_CELLS = 1000
 STEP = 1e-5  # of the finite differences
@@ -32,7 +32,7 @@ def _slope(log_prob, cells, part: str, name: object, place: tuple[int, ...] = ()
 
 def test_the_families_are_those_of_the_data_layer():
     assert set(LIKELIHOODS) == set(KINDS)
-    assert all(likelihood_of(kind).kind == kind for kind in KINDS)
+    assert all(LIKELIHOODS[kind].kind == kind for kind in KINDS)
 
 
 def test_log_density_is_scipys(family, rng):

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.metrics import adjusted_rand_score
 
 from plurigp.datasets import simulate_cohort
-from plurigp.likelihoods.registry import likelihood_of
+from plurigp.likelihoods.registry import LIKELIHOODS
 from plurigp.study.findings.cluster import fixed_mixture
 from plurigp.study.findings.mixture import memberships
 from plurigp_paper.charts import bound_chart, line_chart, violin_chart
@@ -68,7 +68,7 @@ class AblationTable:
         model = fit.estimator(schema, split).fit(frame.iloc[train].reset_index(drop=True))
         seconds = perf_counter() - started
         truth, shown = held_out_tables(self.data, test, split, frame)
-        right = {declare_halved(kind): likelihood_of(kind) for kind in HALVED} if halved else {}
+        right = {declare_halved(kind): LIKELIHOODS[kind] for kind in HALVED} if halved else {}
         x = model.transform(frame.iloc[train])
         step = max(1, len(model.history_) // MAX_TRACE_POINTS)
         bound = model.history_["bound"][::step] / len(train)

@@ -15,7 +15,7 @@ from plurigp.data.numeric import Units
 from plurigp.likelihoods.base import Likelihood, Start, Theta
 from plurigp.likelihoods.evaluate import over_cells
 from plurigp.likelihoods.families.gaussian import gaussian, log_normal
-from plurigp.likelihoods.registry import LIKELIHOODS, likelihood_of, register
+from plurigp.likelihoods.registry import LIKELIHOODS, register
 from plurigp.likelihoods.rules import Rule, gauss_hermite
 
 PIXEL = 0.25  # the unit of all pixels: about the sd of one that varies
@@ -144,7 +144,7 @@ def declare_halved(kind: str) -> str:
     """The family `kind` with that quadrature, known under a name of its own."""
     name = f"{kind}_without_root_2"
     if name not in LIKELIHOODS:
-        register(replace(likelihood_of(kind), kind=name, rule=halved), reads_like=kind)
+        register(replace(LIKELIHOODS[kind], kind=name, rule=halved), reads_like=kind)
     return name
 
 

@@ -1,7 +1,7 @@
 """What a trained model answers: `transform`, `impute`, `gaps`, `score` and `sample`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -133,21 +133,15 @@ def score(model: ModelIn, table: TableIn, json: Json = False) -> None:
     """
     fitted, frame = _model_and_rows(model, table)
     with about(table):
-        answer = scores(fitted, frame)
+        coded = fitted.coder_.table(frame)
+        total, cells = float(fitted.score_samples(coded).sum()), int(coded.seen.sum())
+    means = {"per_row": total / len(frame), "per_cell": total / cells if cells else float("nan")}
     if json:
-        say_json({"model": str(model), "table": str(table), **answer})
+        say_json({"model": str(model), "table": str(table), "rows": len(frame), "cells": cells, **means})
         return
-    rows = [("per row", f"{answer['per_row']:.4f}"), ("per observed cell", f"{answer['per_cell']:.4f}")]
+    rows = [("per row", f"{means['per_row']:.4f}"), ("per observed cell", f"{means['per_cell']:.4f}")]
     say_table(("mean log density", "nats"), rows, right=("nats",))
-    say(f"{answer['rows']} rows, {answer['cells']} observed cells")
-
-
-def scores(model: "PluriGP", frame: "pd.DataFrame") -> dict[str, Any]:
-    """The figures behind `score`; a table without an observed cell has no mean per cell."""
-    table = model.coder_.table(frame)
-    total, cells = float(model.score_samples(table).sum()), int(table.seen.sum())
-    per_cell = total / cells if cells else float("nan")
-    return {"rows": len(frame), "cells": cells, "per_row": total / len(frame), "per_cell": per_cell}
+    say(f"{len(frame)} rows, {cells} observed cells")
 
 
 def sample(

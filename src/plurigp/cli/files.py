@@ -59,9 +59,7 @@ def write_table(frame: "pd.DataFrame", path: Path, spreadsheet_safe: bool = Fals
 
 
 def _check_parent(path: Path) -> None:
-    parent = path.resolve().parent
-    while not parent.exists():
-        parent = parent.parent
+    parent = next(folder for folder in path.resolve().parents if folder.exists())
     if not parent.is_dir() or not os.access(parent, os.W_OK):
         raise CommandError(f"{path}: cannot be written: no permission to write in {parent}; choose another --out.")
     path.resolve().parent.mkdir(parents=True, exist_ok=True)

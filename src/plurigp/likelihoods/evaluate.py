@@ -110,8 +110,6 @@ def expected_log_probs(
 
 
 def _evaluate_by_sampling(key: Key[Array, ""], block: Block, rule: Rule, arrays: BlockArrays) -> Float[Array, "C B"]:
-    """With as many draws as the rule has points."""
-
     def one_cell(t: dict, y: Array, a: Array, v: Array, noise: Array) -> Array:
         return expect_by_sampling(lambda f: block.likelihood.log_prob(t, y, f), a, v, noise)
 

@@ -9,7 +9,7 @@ import pandas as pd
 
 from plurigp.data import KINDS, Column, Schema, Table
 from plurigp.likelihoods.base import Likelihood, own_rule
-from plurigp.likelihoods.registry import check_kinds, likelihood_of
+from plurigp.likelihoods.registry import LIKELIHOODS, check_kinds
 from plurigp.likelihoods.rules import Rule
 
 
@@ -58,7 +58,7 @@ def make_layout(schema: Schema) -> Layout:
     """
     groups: dict[tuple[bool, str, int], list[int]] = {}
     for position, column in enumerate(schema.used):
-        like = likelihood_of(column.kind)
+        like = LIKELIHOODS[column.kind]
         padded = 1 << (like.n_functions(column) - 1).bit_length()
         key = (like.constant_curvature, column.kind, like.block_width(column) if like.block_width else padded)
         groups.setdefault(key, []).append(position)
@@ -68,7 +68,7 @@ def make_layout(schema: Schema) -> Layout:
     slot_order: list[int] = []
     n_before = 0
     for (_, kind, _), positions in sorted(groups.items()):
-        likelihood, column_at, slot_at = likelihood_of(kind), len(order), len(slot_order)
+        likelihood, column_at, slot_at = LIKELIHOODS[kind], len(order), len(slot_order)
         widths = tuple(likelihood.n_functions(schema.used[p]) for p in positions)
         order += positions
         slot_order += [int(first_slot[p]) + s for p in positions for s in range(KINDS[kind].n_slots)]
@@ -108,14 +108,12 @@ def arrange_columns(
     layout: Layout, columns: Iterable[tuple[np.ndarray, np.ndarray]], n_rows: int, dtype: str
 ) -> tuple[np.ndarray, np.ndarray]:
     """The same from one coded column after another (schema order), so that no more than one is held twice."""
-    slot_of, place_of = np.argsort(layout.slot_order), np.argsort(layout.order)
-    values = _room((n_rows, len(slot_of)), dtype)
-    seen = _room((n_rows, len(place_of)), "bool")
-    slot = 0
-    for place, (numbers, known) in zip(place_of, columns, strict=True):
+    values = _room((n_rows, len(layout.slot_order)), dtype)
+    seen = _room((n_rows, len(layout.order)), "bool")
+    slots = iter(np.argsort(layout.slot_order))
+    for place, (numbers, known) in zip(np.argsort(layout.order), columns, strict=True):
         for number in numbers.T:
-            values[:, slot_of[slot]] = number
-            slot += 1
+            values[:, next(slots)] = number
         seen[:, place] = known
     return values, seen
 

@@ -25,11 +25,6 @@ LIKELIHOODS = _discover()
 OUTSIDE: dict[str, str] = {}  # kind -> the module whose import registers it
 
 
-def likelihood_of(kind: str) -> Likelihood:
-    """The family of a column's kind."""
-    return LIKELIHOODS[kind]
-
-
 def check_kinds(parameter: str, kinds: Iterable[str]) -> None:
     """An error that names the first of these kinds which is not known, and the one it may have meant."""
     for kind in kinds:

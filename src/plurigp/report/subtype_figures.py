@@ -185,7 +185,7 @@ def characteristics_figure(result: StudyResult) -> Figure | None:
 
 
 def _comparison(cell: dict[str, Any], word: Parts) -> str:
-    inside, outside = compared_values(cell["inside"], cell["outside"], cell["measure"])
+    inside, outside = compared_values(cell)
     tested = f"held-back patients: {p_is(cell['tested_q'], 'q')}" if np.isfinite(cell["tested_q"]) else "not confirmed"
     name = plot_text(trait(cell["column"], cell["level"], cell["kind"]), 100)
     return f"<b>{name}</b><br>{word.number(cell['subtype'])}: {inside}, others: {outside}<br>{tested}"

@@ -123,7 +123,7 @@ def distinction(result: StudyResult, subtype: int) -> str:
     if held.empty:
         return "No difference from the other patients is confirmed among the held-back patients."
     one_each = held.groupby("column", sort=False, group_keys=False)[list(held.columns)].apply(_clearest)
-    best = one_each.reindex(one_each["effect"].abs().sort_values(ascending=False, kind="stable").index)
+    best = one_each.sort_values("effect", key=abs, ascending=False, kind="stable")
     traits = [_trait(line) for line in best.head(MOST_TRAITS).to_dict("records")]
     return f"Compared with the others: {words.listed(traits)}."
 
@@ -137,10 +137,9 @@ def _clearest(lines: pd.DataFrame) -> pd.DataFrame:
 def confirmed(characteristics: pd.DataFrame) -> pd.DataFrame:
     """Description on all patients, with the q-value from the held-back ones beside it."""
     keys = ["subtype", "column", "level"]
-    split = characteristics.loc[characteristics["rows"] == "split", [*keys, "q", "effect"]]
-    described = characteristics[characteristics["rows"] == "all"]
-    renamed = split.rename(columns={"q": "tested_q", "effect": "tested_effect"})
-    both = described.merge(renamed, on=keys, how="left", sort=False)
+    described, split = (characteristics[characteristics["rows"] == rows] for rows in ("all", "split"))
+    tested = split[[*keys, "q", "effect"]].rename(columns={"q": "tested_q", "effect": "tested_effect"})
+    both = described.merge(tested, on=keys, how="left", sort=False)
     turned = np.sign(both["effect"]) != np.sign(both["tested_effect"])
     both.loc[turned, "tested_q"] = np.nan  # an effect of the other sign confirms nothing
     return both
@@ -148,5 +147,5 @@ def confirmed(characteristics: pd.DataFrame) -> pd.DataFrame:
 
 def _trait(line: dict[Any, Any]) -> str:
     word = words.direction(line["effect"] > 0, line["measure"])
-    inside, outside = words.compared_values(line["inside"], line["outside"], line["measure"])
+    inside, outside = words.compared_values(line)
     return f"{word} {words.trait(line['column'], line['level'], line['kind'])} ({inside} against {outside})"

@@ -147,14 +147,8 @@ def subtypes_table(result: StudyResult) -> PageTable:
 
 def characteristics_table(result: StudyResult) -> PageTable:
     """Every subtype against the rest, largest differences first, with the test on held-back patients."""
-    table = confirmed(result.characteristics)
-    table = table.reindex(table["effect"].abs().sort_values(ascending=False, kind="stable").index)
+    table = confirmed(result.characteristics).sort_values("effect", key=abs, ascending=False, kind="stable")
     word = words.parts_of(result.facts)
-
-    def value(place: int, key: str) -> Reader:
-        return lambda line: _numeric(
-            line[key], words.compared_values(line["inside"], line["outside"], line["measure"])[place]
-        )
 
     def q(line: dict[Any, Any]) -> Cell:
         q = line["tested_q"]
@@ -164,8 +158,8 @@ def characteristics_table(result: StudyResult) -> PageTable:
         word.one.capitalize(): _number("subtype"),
         "Column": _text("column"),
         "Level": _text("level"),
-        "Inside": value(0, "inside"),
-        "Others": value(1, "outside"),
+        "Inside": lambda line: _numeric(line["inside"], words.compared_values(line)[0]),
+        "Others": lambda line: _numeric(line["outside"], words.compared_values(line)[1]),
         "Standardised difference": _number("effect", words.signed),
         "Tested q": q,
         "Estimate (95% interval)": lambda line: Cell(_estimate(line), line["measure"]),

@@ -140,8 +140,9 @@ def p_is(p: Number, letter: str = "p") -> str:
     return f"{letter} {text}" if text.startswith("<") else f"{letter} = {text}"
 
 
-def compared_values(inside: float, outside: float, measure: str) -> tuple[str, str]:
+def compared_values(line: Mapping[Any, Any]) -> tuple[str, str]:
     """The values of two groups: means in the column's units to the same decimals, shares, or median times."""
+    inside, outside, measure = line["inside"], line["outside"], line["measure"]
     unknown = "not reached" if measure == LOG_HAZARD_RATIO else OUT_OF_RANGE
     if is_share(measure):
         return percent(inside), percent(outside)

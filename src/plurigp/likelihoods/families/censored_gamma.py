@@ -98,11 +98,8 @@ def _log_prob(theta: Theta, y: CellValues, f: CellFunctions) -> Scalar:
 def _expected(theta: Theta, y: CellValues, mean: CellFunctions, var: CellFunctions, rule: Rule) -> Scalar:
     """Closed form for a value and for what a lower bound costs, the rule for the rest."""
     logs = log_bounds(y)
-    cell = bounds_of(logs)
-    value = (
-        log_density_of_log(theta, jnp.exp(cell.value), cell.value, mean[0], safe_exp(-mean[0] + var[0] / 2)) - logs[2]
-    )
-    log_k = theta["log_shape"]
+    cell, log_k, inverse_mean = bounds_of(logs), theta["log_shape"], safe_exp(-mean[0] + var[0] / 2)
+    value = log_density_of_log(theta, jnp.exp(cell.value), cell.value, mean[0], inverse_mean) - logs[2]
     excess = expect_with_slopes(
         lambda log_k, bounds, f: _log_excess(log_k, *bounds, f[0]), rule, log_k, (cell.low, cell.high), mean, var
     )

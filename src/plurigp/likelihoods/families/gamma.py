@@ -16,18 +16,15 @@ def log_density_of_log(theta: Theta, y: Scalar, log_y: Scalar, f: Scalar, invers
     return shape * (theta["log_shape"] - f + log_y - y * inverse_mean) - log_gamma(shape)
 
 
-def _given_inverse_mean(theta: Theta, y: Scalar, f: Scalar, inverse_mean: Scalar) -> Scalar:
-    log_y = jnp.log(y)
-    return log_density_of_log(theta, y, log_y, f, inverse_mean) - log_y
-
-
 def _log_prob(theta: Theta, y: CellValues, f: CellFunctions) -> Scalar:
-    return _given_inverse_mean(theta, y[0], f[0], safe_exp(-f[0]))
+    log_y = jnp.log(y[0])
+    return log_density_of_log(theta, y[0], log_y, f[0], safe_exp(-f[0])) - log_y
 
 
 def _expected(theta: Theta, y: CellValues, mean: CellFunctions, var: CellFunctions, rule: Rule) -> Scalar:
     """E[e^{−f}] = e^{−a + v/2}."""
-    return _given_inverse_mean(theta, y[0], mean[0], safe_exp(-mean[0] + var[0] / 2))
+    log_y = jnp.log(y[0])
+    return log_density_of_log(theta, y[0], log_y, mean[0], safe_exp(-mean[0] + var[0] / 2)) - log_y
 
 
 def _mean(theta: Theta, y: CellValues, f: CellFunctions) -> CellMean:
