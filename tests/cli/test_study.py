@@ -117,7 +117,13 @@ def test_a_wrong_setting_is_found_before_the_first_fit(patients, lines, message)
             "tables (p = 0.15); the 5 strata describe the continuum and are not subtypes",
         ),
         (False, "given", 3, "; the 3 requested strata describe the continuum and are not subtypes"),
-        (False, "given", 1, "no subtypes detected, treated as a continuum: clusters are not significantly more stable than in 19 structureless tables (p = 0.15)"),
+        (
+            False,
+            "given",
+            1,
+            "no subtypes detected, treated as a continuum: clusters are not significantly more stable "
+            "than in 19 structureless tables (p = 0.15)",
+        ),
         (
             None,
             "stability",

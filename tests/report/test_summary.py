@@ -100,9 +100,12 @@ def test_an_interval_without_an_end(measure, low, high, said, result):
 
 def test_a_continuum_in_words(graded):
     text = summary(graded)
-    assert text.startswith("Summary 120 patients: no subtypes were detected. They are treated as a continuum, described by three strata.")
+    assert text.startswith(
+        "Summary 120 patients: no subtypes were detected. They are treated as a continuum, described by three strata."
+    )
     assert "so the patients are treated as a continuum" in text
-    assert "no better than in structureless tables, which are simulated without subtypes (p = 0.15, 19 " in text
+    assert "not agree significantly better than in structureless tables" in text
+    assert "which are simulated without subtypes (p = 0.15, 19 " in text
     assert "To describe the continuum, it was divided into three strata. Their borders are arbitrary" in text
     assert "differs between the strata (log-rank p < 0.001): its risk within 30 (days)" in text
     assert "subtypes found 0 strata 3" in text
@@ -126,7 +129,9 @@ def test_one_group_in_words(lone):
 def test_groups_asked_for_where_there_is_no_structure(graded, choice, whose):
     page = render_report(replace(graded, facts=graded.facts | {"choice": choice, "n_subtypes": 3}))
     text = part_of(page, 'section id="summary"')
-    assert text.startswith("Summary 120 patients: no subtypes were detected. They are treated as a continuum, described by three strata.")
+    assert text.startswith(
+        "Summary 120 patients: no subtypes were detected. They are treated as a continuum, described by three strata."
+    )
     assert f"divided into three strata, the number {whose}. " in text
     assert "Stratum 3" in text
     assert f"The number is the one {whose} (orange diamond)." in text_of(page)

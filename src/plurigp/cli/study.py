@@ -113,6 +113,7 @@ def verdict(facts: dict[str, Any], n: int) -> str:
     if not facts["structured"]:
         asked = "" if facts["choice"] == "stability" else "requested "
         described = f"; the {n} {asked}strata describe the continuum and are not subtypes" if n > 1 else ""
-        return f"no subtypes detected, treated as a continuum: clusters are not significantly more stable than in {p}{described}"
+        found = "no subtypes detected, treated as a continuum: clusters are not significantly more stable than in"
+        return f"{found} {p}{described}"
     robust = f"robustness not tested (needs {remedy})" if remedy else f"{facts['n_robust']} of them robust"
     return f"{n} subtypes, {robust}; clusters are more stable than in {p}"

@@ -147,7 +147,7 @@ def test_bad_outcomes_are_named():
     frame = pd.DataFrame({"t": [1.0, -2.0], "e": ["yes", "perhaps"], "w": ["a", "1"]})
     with pytest.raises(DataError, match="column 'x' is to hold an outcome"):
         read_outcome(frame, "x", "e")
-    with pytest.raises(DataError, match="column 'e', row 1: an event is"):
+    with pytest.raises(DataError, match="column 'e', row 1: the cell does not say whether the event happened"):
         read_outcome(frame, "t", "e")
     with pytest.raises(DataError, match="column 't', row 1: a time must"):
         read_outcome(frame.assign(e=1), "t", "e")
