@@ -43,13 +43,13 @@ def test_every_fact_is_there(every_kind):
     assert "_" not in facts.label
     assert kind_label(every_kind) == facts.label
     assert facts.effect_measure in CONTRASTS
-    assert set(facts.rivals) | set(facts.safer) <= set(BUILT_IN)
+    assert set(facts.rivals) | set(facts.preferred_on_tie) <= set(BUILT_IN)
     assert not facts.rivals or every_kind == "from_outside" or every_kind in facts.rivals
     assert facts.has_bounds == ({"upper", "event"} & set(facts.settings) != set())
     assert not facts.has_bounds or len(facts.stand_in) == 3
     assert not facts.positive or facts.stand_in[0] > 0
-    assert (facts.wider in BUILT_IN) == (facts.domain is not None)
-    assert set(facts.heavier) <= set(BUILT_IN)
+    assert (facts.fallback in BUILT_IN) == (facts.domain is not None)
+    assert set(facts.for_extreme_counts) <= set(BUILT_IN)
 
 
 def test_a_family_stands_behind_it_and_takes_its_stand_in(every_kind):

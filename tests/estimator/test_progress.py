@@ -10,7 +10,7 @@ import pytest
 
 from plurigp.estimator.progress import FitProgress
 from plurigp.inference.bound import Bound
-from plurigp.inference.training import Epoch
+from plurigp.inference.training import EpochMetrics
 
 
 class Terminal(io.StringIO):
@@ -21,7 +21,7 @@ class Terminal(io.StringIO):
 def run(shown: bool, n_runs: int = 1) -> None:
     """Ten rows; a bound of −46 in coded units, of −56 in the columns' own."""
     parts = Bound((np.float64(-30.0), np.float64(-10.0)), np.float64(4.0), np.float64(2.0))
-    record = Epoch(parts, np.ones(2), np.float64(1e-6))
+    record = EpochMetrics(parts, np.ones(2), np.float64(1e-6))
     progress = FitProgress(shown, n_runs, 600, 10, 10.0)
     with progress.lines:
         progress.phase("compiling")

@@ -15,7 +15,14 @@ from plurigp.data import KINDS, Column, Schema
 from plurigp.inference.bound import Batch, Bound, BoundSpec, Perturbation, _kept, _normals, bound, no_perturbation
 from plurigp.inference.encoder import FreeRows
 from plurigp.inference.gp.kernels import make_kernel
-from plurigp.inference.gp.sparse import Slopes, SparseGP, natural_step, posterior_of, posterior_of_log_cholesky, prior
+from plurigp.inference.gp.sparse import (
+    MomentGradients,
+    SparseGP,
+    natural_step,
+    posterior_of,
+    posterior_of_log_cholesky,
+    prior,
+)
 from plurigp.inference.model import Model
 from plurigp.inference.training import batches
 from plurigp.likelihoods.families.gaussian import FLOOR
@@ -267,7 +274,7 @@ def test_equals_the_evidence_where_q_can_be_exact():
             return parts.total, (parts, trace)
 
         slopes, (parts, trace) = jax.grad(objective, has_aux=True)(no_perturbation(FULL.spec, 3, np.dtype(float)))
-        rows = Slopes(trace.A, trace.f_mean, *slopes)
+        rows = MomentGradients(trace.A, trace.f_mean, *slopes)
         return natural_step(model.gp, q, rows, jnp.asarray(1.0), jnp.asarray(0.0)), parts
 
     q, before = step(q)

@@ -52,17 +52,17 @@ def effective_sample_size(
     predictor: Predictor, table: Table, n_draws: int = latent.N_PROPOSALS
 ) -> Float[np.ndarray, " N"]:
     """How many of n_draws importance-weighted draws of x carry each row's answers."""
-    return latent.ask(predictor, table, _densities, n_draws)[1]
+    return latent.map_rows(predictor, table, _densities, n_draws)[1]
 
 
 def log_density(predictor: Predictor, table: Table, n_draws: int = 32) -> np.ndarray:
     """The importance-weighted lower bound on log p(observed cells) of every row [N], in coded units."""
-    return latent.ask_weighted(predictor, table, _densities, n_draws)
+    return latent.map_rows_weighted(predictor, table, _densities, n_draws)
 
 
 def reconstruction(predictor: Predictor, table: Table, n_draws: int = 32) -> np.ndarray:
     """E log p of every observed cell [N D], NaN at gaps, coded units: the encoder has read what is scored."""
-    cells = schema_order(predictor.layout, latent.ask(predictor, table, _reconstructed, n_draws))
+    cells = schema_order(predictor.layout, latent.map_rows(predictor, table, _reconstructed, n_draws))
     return np.where(table.seen, cells, np.nan)
 
 

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from plurigp.answers.latent import ask_weighted, effective_size, log_probs_at, log_weights, propose
+from plurigp.answers.latent import effective_size, log_probs_at, log_weights, map_rows_weighted, propose
 from plurigp.answers.predictor import Predictor, moments_at, over_chunks, schema_order
 from plurigp.core.arrays import Array
 from plurigp.data import Table
@@ -48,7 +48,7 @@ def _points_at(p: Predictor, values: Array, x: Float[Array, "B Q"]) -> Float[Arr
 
 def fill_values(predictor: Predictor, table: Table, n_draws: int = 32) -> np.ndarray:
     """One coded value per cell [N D], schema order: E[y | the row's observed cells], or the likeliest level."""
-    return schema_order(predictor.layout, ask_weighted(predictor, table, _points, n_draws))
+    return schema_order(predictor.layout, map_rows_weighted(predictor, table, _points, n_draws))
 
 
 def levels_of_columns(
@@ -58,7 +58,7 @@ def levels_of_columns(
 
     One sweep over the rows serves all of them.
     """
-    expected = ask_weighted(predictor, table, _means, n_draws)
+    expected = map_rows_weighted(predictor, table, _means, n_draws)
     found = []
     for column in columns:
         place = predictor.layout.order.index(column)

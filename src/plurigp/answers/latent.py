@@ -126,7 +126,7 @@ def warn_of_few_draws(sizes: Float[np.ndarray, " N"]) -> None:
         )
 
 
-def ask(predictor: Predictor, table: Table, answer: Callable[..., Any], n_draws: int) -> Any:
+def map_rows(predictor: Predictor, table: Table, answer: Callable[..., Any], n_draws: int) -> Any:
     """answer(predictor, values, seen, q(x), noise) for every row."""
     noise = standard_draws(n_draws, predictor.n_components)
     return over_chunks(
@@ -134,8 +134,8 @@ def ask(predictor: Predictor, table: Table, answer: Callable[..., Any], n_draws:
     )
 
 
-def ask_weighted(predictor: Predictor, table: Table, answer: Callable[..., Any], n_draws: int) -> Any:
+def map_rows_weighted(predictor: Predictor, table: Table, answer: Callable[..., Any], n_draws: int) -> Any:
     """The same for an answer that comes with its effective number of draws."""
-    found, sizes = ask(predictor, table, answer, n_draws)
+    found, sizes = map_rows(predictor, table, answer, n_draws)
     warn_of_few_draws(sizes)
     return found

@@ -26,8 +26,8 @@ class EffectMeasure(StrEnum):
     MEAN_LEVEL = "mean level"
     LOG_MEAN = "geometric mean"
     ANY_AND_AMOUNT = "odds of any, and geometric mean of what is above zero"
-    CENSORED_MEAN = "mean of censored cells"
-    CENSORED_LOG_MEAN = "geometric mean of censored cells"
+    CENSORED_MEAN = "mean, allowing for censoring"
+    CENSORED_LOG_MEAN = "geometric mean, allowing for censoring"
     HAZARD = "hazard"
 
 
@@ -40,7 +40,7 @@ def keep(column: Column, cells: ColumnCells) -> Column:
 class Kind:
     """One kind: functions from raw cells to coded numbers and back, and the facts that other modules ask for.
 
-    A kind from outside inherits everything from the one it reads like.
+    A kind from outside copies the entry of the one it reads like.
     """
 
     name: str
@@ -55,13 +55,13 @@ class Kind:
     decode: Callable[[np.ndarray, Units], np.ndarray] = numeric.unstandardise  # coded [N] -> raw, or places of levels
     settings: tuple[str, ...] = ()  # the fields of Column that belong to this kind
     stand_in: tuple[float, ...] = (0.0,)  # what a gap holds, one number per slot
-    own_units: bool = False  # a cell's last slot holds its log unit: its log density is in raw units already
+    unit_per_cell: bool = False  # a cell's last slot holds its log unit: its log density is in raw units already
     has_bounds: bool = False  # a cell is a lower and an upper bound, raw and in its first two slots
-    rivals: tuple[str, ...] = ()  # kinds whose densities are on the same scale, the simpler ones first
-    safer: tuple[str, ...] = ()  # what it becomes at the edge of its parameters, or what keeps to the column's range
+    rivals: tuple[str, ...] = ()  # kinds to compare it with: densities on one scale, simpler ones first
+    preferred_on_tie: tuple[str, ...] = ()  # preferred unless clearly worse: limiting cases, or confined to the range
     needs_zeros: bool = False  # a rival only where the column has zeros
-    wider: str = ""  # the kind that takes what its domain refuses
-    heavier: tuple[str, ...] = ()  # kinds to declare where a count far above all others is right
+    fallback: str = ""  # the kind that takes what its domain refuses
+    for_extreme_counts: tuple[str, ...] = ()  # kinds to declare where a count far above all others is right
 
     @property
     def n_slots(self) -> int:
@@ -80,7 +80,7 @@ class Kind:
 
     @property
     def yes_or_no(self) -> bool:
-        """Whether the second of two levels says all there is to say."""
+        """Whether the column is binary, so that one probability describes it."""
         return self.effect_measure is EffectMeasure.ODDS
 
 
@@ -93,10 +93,10 @@ _Measure = EffectMeasure
 # fmt: off
 _number = partial(Kind, effect_measure=_Measure.MEAN, units=numeric.standard_units, code=numeric.standardise)
 _positive = partial(Kind, label="positive number", effect_measure=_Measure.LOG_MEAN, domain=numeric.POSITIVE,
-                    wider="gaussian", units=numeric.geometric_units, code=numeric.in_units, stand_in=(1.0,),
+                    fallback="gaussian", units=numeric.geometric_units, code=numeric.in_units, stand_in=(1.0,),
                     rivals=_NUMBERS)
-_bounded = partial(Kind, has_bounds=True, own_units=True)
-_positive_bounds = partial(_bounded, domain=numeric.POSITIVE, wider="censored_gaussian",
+_bounded = partial(Kind, has_bounds=True, unit_per_cell=True)
+_positive_bounds = partial(_bounded, domain=numeric.POSITIVE, fallback="censored_gaussian",
                            units=limits.geometric_bounded_units, code=limits.bounds_in_units,
                            stand_in=(numeric.SMALLEST_RATIO, numeric.LARGEST_RATIO, 0.0))
 _censored_positive = partial(_positive_bounds, label="positive number, partly censored",
@@ -104,17 +104,17 @@ _censored_positive = partial(_positive_bounds, label="positive number, partly ce
                              settings=("upper",), rivals=_CENSORED_KINDS)
 _proportion = partial(Kind, effect_measure=_Measure.MEAN, read=numeric.read_proportions, decode=numeric.unsqueeze,
                       settings=("bounds",))
-_count = partial(Kind, effect_measure=_Measure.RATE, domain=numeric.COUNT, wider="gaussian",
-                 decode=numeric.nearest_count, rivals=_COUNTS, heavier=("lognormal", "zero_lognormal"))
+_count = partial(Kind, effect_measure=_Measure.RATE, domain=numeric.COUNT, fallback="gaussian",
+                 decode=numeric.nearest_count, rivals=_COUNTS, for_extreme_counts=("lognormal", "zero_lognormal"))
 _leveled = partial(Kind, read=levels.read_levels, decode=numeric.nearest_count, settings=("levels",))
 
 _ENTRIES = (
     # numbers
-    _number(name="gaussian", label="number", rivals=_NUMBERS, safer=("beta",),
+    _number(name="gaussian", label="number", rivals=_NUMBERS, preferred_on_tie=("beta",),
             about="numbers of any size"),
     _number(name="gaussian_hetero", label="number of uneven spread",
             about="numbers whose noise differs from row to row"),
-    _number(name="student_t", label="number with outliers", rivals=_NUMBERS, safer=("gaussian",),
+    _number(name="student_t", label="number with outliers", rivals=_NUMBERS, preferred_on_tie=("gaussian",),
             about="numbers with heavy tails or outliers"),
     _positive(name="gamma",
               about="numbers above zero, skewed, whose sd grows with their mean"),
@@ -122,8 +122,8 @@ _ENTRIES = (
               about="numbers above zero with a long right tail: lab values, costs, durations"),
     Kind(name="zero_lognormal", label="amount, often zero", effect_measure=_Measure.ANY_AND_AMOUNT,
          about="amounts of which many are exactly zero, the others with a long right tail: costs, doses, gains",
-         domain=numeric.NOT_NEGATIVE, wider="gaussian", units=numeric.geometric_units,
-         code=numeric.amounts_in_units, stand_in=(0.0, 0.0), own_units=True),
+         domain=numeric.NOT_NEGATIVE, fallback="gaussian", units=numeric.geometric_units,
+         code=numeric.amounts_in_units, stand_in=(0.0, 0.0), unit_per_cell=True),
     # censored numbers; a gap is a cell whose bounds say nothing
     _bounded(name="censored_gaussian", label="number, partly censored", effect_measure=_Measure.CENSORED_MEAN,
              about=f"numbers, {_CENSORED}",
@@ -144,17 +144,17 @@ _ENTRIES = (
                 units=numeric.squeezed_range_units, code=numeric.squeeze, stand_in=(0.5,)),
     _proportion(name="zero_one_beta", label="proportion, often 0 or 1",
                 about="proportions of which some are exactly 0 or 1, for reasons of their own; bounds as for beta",
-                units=numeric.range_units, code=numeric.proportions_and_ends, stand_in=(0.5, 0.0), own_units=True),
+                units=numeric.range_units, code=numeric.proportions_and_ends, stand_in=(0.5, 0.0), unit_per_cell=True),
     Kind(name="binomial", label="successes out of trials", effect_measure=_Measure.MEAN,
          about="successes out of trials; trials = a number, or the name of the column that holds it",
-         settle=numeric.settle_binomial, read=numeric.read_binomial, domain=numeric.COUNT, wider="gaussian",
+         settle=numeric.settle_binomial, read=numeric.read_binomial, domain=numeric.COUNT, fallback="gaussian",
          decode=numeric.nearest_count, settings=("trials",), stand_in=(0.0, 1.0)),
     # counts
     _count(name="poisson", label="count",
            about="counts: 0, 1, 2, ..."),
-    _count(name="negative_binomial", label="count", safer=("poisson",),
+    _count(name="negative_binomial", label="count", preferred_on_tie=("poisson",),
            about="counts with more spread than a Poisson"),
-    _count(name="zero_inflated_poisson", label="count with many zeros", safer=("poisson",), needs_zeros=True,
+    _count(name="zero_inflated_poisson", label="count with many zeros", preferred_on_tie=("poisson",), needs_zeros=True,
            about="counts with more zeros than a Poisson"),
     # levels
     _leveled(name="bernoulli", label="yes/no", effect_measure=_Measure.ODDS, settle=levels.settle_two_levels,
@@ -164,7 +164,7 @@ _ENTRIES = (
              settle=levels.settle_ordered_levels, rivals=("ordinal", "categorical")),
     _leveled(name="categorical", label="category", effect_measure=_Measure.LEVEL_ODDS,
              about="one of several levels, in no order; levels = [...]",
-             settle=levels.settle_levels, rivals=("ordinal", "categorical"), safer=("ordinal",)),
+             settle=levels.settle_levels, rivals=("ordinal", "categorical"), preferred_on_tie=("ordinal",)),
 )
 # fmt: on
 
@@ -219,7 +219,7 @@ def _naming_a_better_fit(column: Column) -> Iterator[None]:
     try:
         yield
     except MisfitError as error:
-        kinds = _BETTER_FIT.get(error.misfit, (kind_of(column).wider,))
+        kinds = _BETTER_FIT.get(error.misfit, (kind_of(column).fallback,))
         raise DataError(f"{error}, or declare the column {quoted(kinds)}.") from None
 
 

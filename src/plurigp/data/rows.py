@@ -1,4 +1,4 @@
-"""Rows: a table on its way to the model. Every column of a table in memory is parsed once, whoever asks for it."""
+"""Rows: an input table whose columns are parsed on first use and kept."""
 
 import os
 from collections.abc import Hashable, Sequence
@@ -65,7 +65,7 @@ def is_parquet(path: object) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class Observed:
+class CellBounds:
     """Two bounds per cell [N]: equal where the value is known, infinite (or zero) where open, NaN at gaps.
 
     The value is a number in the column's units, the place of a level, or successes as a share of their trials.
@@ -87,9 +87,9 @@ class Observed:
     def __len__(self) -> int:
         return len(self.low)
 
-    def __getitem__(self, rows: np.ndarray) -> "Observed":
+    def __getitem__(self, rows: np.ndarray) -> "CellBounds":
         """Some of the cells, by number or by a mask."""
-        return Observed(self.low[rows], self.high[rows])
+        return CellBounds(self.low[rows], self.high[rows])
 
 
 class Rows:
@@ -139,13 +139,13 @@ class Rows:
             self._numbers[key] = numbers
         return numbers
 
-    def observed(self, column: Column) -> Observed:
+    def observed(self, column: Column) -> CellBounds:
         """What is known of the cells of one column in its own units, limits included."""
         numbers = self.numbers(column)
         if kind_of(column).has_bounds:
-            return Observed(numbers[:, 0], np.where(np.isnan(numbers[:, 0]), np.nan, numbers[:, 1]))
+            return CellBounds(numbers[:, 0], np.where(np.isnan(numbers[:, 0]), np.nan, numbers[:, 1]))
         value = numbers[:, 0] if column.trials is None else numbers[:, 0] / numbers[:, 1]
-        return Observed(value, value)
+        return CellBounds(value, value)
 
     def read_stacked(self, columns: Sequence[Column]) -> None:
         """Of a few rows, read the columns that are read alike as one long column.

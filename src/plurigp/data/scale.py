@@ -36,7 +36,7 @@ def largest_in_scale(numbers: np.ndarray) -> float:
 
 def out_of_scale_row(column: Column, numbers: np.ndarray) -> int | None:
     """The row of the largest count [N] of a column of counts if it is out of scale with the others."""
-    if not kind_of(column).heavier or np.isnan(numbers).all():
+    if not kind_of(column).for_extreme_counts or np.isnan(numbers).all():
         return None
     row = int(np.nanargmax(numbers))
     return row if numbers[row] > largest_in_scale(numbers) else None
@@ -47,7 +47,7 @@ def out_of_scale_message(column: Column, row: int | None) -> str:
     return (
         f"{at(column.name, row)}: {'the' if row is not None else 'a'} count is out of scale with the rest of its "
         "column; the model treats it as an error. Correct the cell or make it a gap; if it is right, declare the "
-        f"column {quoted(kind_of(column).heavier)}."
+        f"column {quoted(kind_of(column).for_extreme_counts)}."
     )
 
 

@@ -95,7 +95,7 @@ class Coder:
         """
         n = np.maximum(self.squeeze, 2.0)
         units = np.log(self.scale) + np.where(self.squeeze > 0, np.log(n / (n - 1)), 0.0)
-        return np.where([kind_of(column).own_units for column in self.schema.used], 0.0, units)
+        return np.where([kind_of(column).unit_per_cell for column in self.schema.used], 0.0, units)
 
     def undo(self, name: str, coded: np.ndarray) -> pd.Series:
         """Coded values of one column in its raw units or levels; NaN stays a gap."""

@@ -93,7 +93,7 @@ def _compared(column: Column, kinds: list[str], scores: pd.DataFrame) -> Compari
     cells = {kind: scores[f"{column.name}: {kind}"].dropna().to_numpy() for kind in kinds}
     means = {kind: float(part.mean()) for kind, part in cells.items()}
     best = max(kinds, key=means.__getitem__)
-    for safer in KINDS[best].safer:
+    for safer in KINDS[best].preferred_on_tie:
         best = safer if safer in cells and not _is_clear(cells[best] - cells[safer]) else best
     gains = {kind: cells[best] - part for kind, part in cells.items()}
     errors = {kind: _standard_error(gain) for kind, gain in gains.items()}

@@ -22,7 +22,7 @@ from plurigp.inference.compiling import jax_runtime
 from plurigp.inference.gp.sparse import Posterior, zero_posterior
 from plurigp.inference.model import Model, Settings, init_model
 from plurigp.inference.schedule import Schedule, enough_epochs
-from plurigp.inference.training import Epoch, Trained, TrainingTable, train
+from plurigp.inference.training import EpochMetrics, Trained, TrainingTable, train
 from plurigp.likelihoods.layout import Layout, arrange_columns, make_layout, n_shared, rules_of
 from plurigp.likelihoods.rules import Rule
 
@@ -59,7 +59,7 @@ def fit_model(table: TrainingTable, coder: Coder, given: Mapping[str, Any]) -> F
     progress = FitProgress(bool(given["verbose"]), int(given["n_init"]), schedule.max_epochs, n_rows, shift)
     runs: list[Trained] = []
 
-    def on_epoch(n: int, epoch: Epoch) -> None:
+    def on_epoch(n: int, epoch: EpochMetrics) -> None:
         if n == 1 and calibration is not None:  # sooner, it would compile while training does
             untrained = zero_posterior(layout.n_functions, settings.n_inducing, given["dtype"])
             calibration.compile_in_background(as_predictor(start, untrained, layout, given))
@@ -149,7 +149,7 @@ def _units_by_kind(coder: Coder, layout: Layout, seen: np.ndarray) -> dict[str, 
     return out
 
 
-def _history_row(layout: Layout, epoch: Epoch, units: dict[str, float]) -> dict[str, float]:
+def _history_row(layout: Layout, epoch: EpochMetrics, units: dict[str, float]) -> dict[str, float]:
     """The bound's parts of one epoch, in the columns' own units."""
     fit = {kind: -share for kind, share in units.items()}
     for block, value in zip(layout.blocks, epoch.bound.expected_log_prob, strict=True):
@@ -160,7 +160,7 @@ def _history_row(layout: Layout, epoch: Epoch, units: dict[str, float]) -> dict[
     return {"bound": sum(fit.values()) - kl_x - kl_u, **parts, **checks}
 
 
-def _warn_if_collapsed(last: Epoch) -> None:
+def _warn_if_collapsed(last: EpochMetrics) -> None:
     if float(np.max(last.spread)) < COLLAPSED:
         warnings.warn(
             "the latent map has collapsed: the encoded means hardly differ between rows; "

@@ -5,7 +5,7 @@ import sys
 from rich.console import Console
 from rich.progress import Progress, TextColumn, TimeRemainingColumn
 
-from plurigp.inference.training import Epoch
+from plurigp.inference.training import EpochMetrics
 
 
 class FitProgress:
@@ -31,7 +31,7 @@ class FitProgress:
             self.lines.update(line.id, total=line.completed)  # finished: no time is left
         self.lines.add_task(f"{name} …", total=None, bound="", rate="")
 
-    def __call__(self, epoch: int, record: Epoch) -> None:
+    def __call__(self, epoch: int, record: EpochMetrics) -> None:
         line, bound = self.lines.tasks[-1], record.bound
         if epoch == 1:
             self.lines.reset(line.id, total=self.max_epochs)  # the clock starts after compilation

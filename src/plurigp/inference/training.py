@@ -16,7 +16,7 @@ from plurigp.inference.bound import Batch, Bound, BoundSpec, Perturbation, bound
 from plurigp.inference.compiling import compile_in_background
 from plurigp.inference.gp import sparse
 from plurigp.inference.gp.linalg import inverse_root, pack, unpack_doubled
-from plurigp.inference.gp.sparse import LogCholesky, Natural, Posterior, SharedBasis, Slopes
+from plurigp.inference.gp.sparse import LogCholesky, MomentGradients, Natural, Posterior, SharedBasis
 from plurigp.inference.model import Model
 from plurigp.inference.schedule import Plateau, Rates, Schedule, rates_of
 
@@ -70,7 +70,7 @@ def batches(n_rows: int, batch_size: int, rng: np.random.Generator) -> tuple[np.
     return rows, real
 
 
-class Epoch(NamedTuple):
+class EpochMetrics(NamedTuple):
     """A step, or the average over an epoch's steps: the bound's parts, the sd of the encoded means, the jitter."""
 
     bound: Bound
@@ -84,7 +84,7 @@ class Trained(NamedTuple):
     model: Model
     q: Posterior
     bound: Bound  # of the whole table, at the final parameters
-    epochs: list[Epoch]
+    epochs: list[EpochMetrics]
     stopped: str  # "plateau" or "max_epochs"
 
 
@@ -116,7 +116,7 @@ def _adam(tree: Any, gradient: Any, adam: Any, rate: Scalar, batch: Batch) -> tu
     return jax.tree.map(jnp.add, tree, as_tree(rate * ascent)), adam
 
 
-def _natural_step(spec: BoundSpec, state: State, batch: Batch, key: Array, rates: Rates) -> tuple[State, Epoch]:
+def _natural_step(spec: BoundSpec, state: State, batch: Batch, key: Array, rates: Rates) -> tuple[State, EpochMetrics]:
     """One gradient of the bound by (model, perturbation): the model's part feeds Adam, the perturbation's part q(v)."""
     gp, stale, natural, shared = state.model.gp, state.posterior, state.q, state.shared
     assert stale is not None
@@ -128,17 +128,17 @@ def _natural_step(spec: BoundSpec, state: State, batch: Batch, key: Array, rates
 
     zeros = no_perturbation(spec, len(batch.values), batch.values.dtype)
     (by_model, by_moments), (parts, trace) = jax.grad(objective, (0, 1), has_aux=True)(state.model, zeros)
-    slopes = Slopes(trace.A, trace.f_mean, *by_moments)
+    slopes = MomentGradients(trace.A, trace.f_mean, *by_moments)
     natural = sparse.natural_step(gp, natural, slopes, rates.natural, rates.caution, rates.kl_covariance_weight)
     if shared is not None:
         weight = jnp.tile(batch.weight * batch.real / spec.n_draws, spec.n_draws).astype(slopes.A.dtype)
         shared = sparse.shared_basis_step(gp, shared, slopes, weight, rates.natural)
     model, adam = _adam(state.model, by_model, state.adam, rates.learning, batch)
     q = sparse.update_mean_with_stale_covariance(gp, stale, slopes, rates.natural)
-    return State(model, natural, shared, q, adam), Epoch(parts, trace.spread, trace.jitter)
+    return State(model, natural, shared, q, adam), EpochMetrics(parts, trace.spread, trace.jitter)
 
 
-def _adam_step(spec: BoundSpec, state: State, batch: Batch, key: Array, rates: Rates) -> tuple[State, Epoch]:
+def _adam_step(spec: BoundSpec, state: State, batch: Batch, key: Array, rates: Rates) -> tuple[State, EpochMetrics]:
     """Adam on everything, q(v) included, with the objective of the natural steps; the paper's way at weight 1."""
 
     def objective(tree: tuple[Model, LogCholesky]) -> tuple[Scalar, tuple[Bound, Any]]:
@@ -149,20 +149,22 @@ def _adam_step(spec: BoundSpec, state: State, batch: Batch, key: Array, rates: R
 
     slopes, (parts, trace) = jax.grad(objective, has_aux=True)((state.model, state.q))
     (model, q), adam = _adam((state.model, state.q), slopes, state.adam, rates.learning, batch)
-    return State(model, q, None, None, adam), Epoch(parts, trace.spread, trace.jitter)
+    return State(model, q, None, None, adam), EpochMetrics(parts, trace.spread, trace.jitter)
 
 
 @partial(jax.jit, static_argnames=("spec",))
 def _compiled_step(
     spec: BoundSpec, state: State, batch: Batch, seed: Int[Array, ""], step: Int[Array, ""], rates: Rates
-) -> tuple[State, Array | None, Epoch]:
+) -> tuple[State, Array | None, EpochMetrics]:
     """Of q(v) as mean and covariance only the mean has moved, and only that comes back: the rest would be copied."""
     one_step = _natural_step if isinstance(state.q, Natural) else _adam_step
     after, epoch = one_step(spec, state, batch, _key(seed, step), rates)
     return after._replace(posterior=None), None if after.posterior is None else after.posterior.m, epoch
 
 
-def train_step(spec: BoundSpec, state: State, batch: Batch, seed: int, step: int, rates: Rates) -> tuple[State, Epoch]:
+def train_step(
+    spec: BoundSpec, state: State, batch: Batch, seed: int, step: int, rates: Rates
+) -> tuple[State, EpochMetrics]:
     """One batch; compiled once per spec and shape. `step` is its number since training began."""
     after, m, epoch = _compiled_step(spec, state, batch, np.int64(seed), np.int32(step), rates)
     return after._replace(posterior=None if state.posterior is None else state.posterior._replace(m=m)), epoch
@@ -237,7 +239,7 @@ def compile_training(spec: BoundSpec, state: State, batch: Batch, rates: Rates) 
 
 def run_epoch(
     spec: BoundSpec, state: State, epoch: Iterable[Batch], seed: int, first_step: int, rates: Rates
-) -> tuple[State, int, Epoch]:
+) -> tuple[State, int, EpochMetrics]:
     """One pass over all batches; the number of the next step, and the parts averaged over the batches.
 
     Steps are queued one behind the other, and only the averages come back to the host.
@@ -264,13 +266,13 @@ def train(
     data: TrainingTable,
     schedule: Schedule,
     seed: int,
-    on_epoch: Callable[[int, Epoch], None] | None = None,
+    on_epoch: Callable[[int, EpochMetrics], None] | None = None,
 ) -> Trained:
     """Train until the plateau and its cooling are over. Same seed, machine and versions give the same bytes."""
     state = start_state(spec, model, schedule.optimizer)
     plateau = Plateau(schedule, max(int(data.seen.sum()), 1))
     rng = np.random.default_rng([seed, 1])
-    epochs: list[Epoch] = []
+    epochs: list[EpochMetrics] = []
     step_factor, n_steps = 1.0, 0
     first = next(data.epoch(schedule.batch_size, np.random.default_rng(0)))
     compile_training(spec, state, first, rates_of(schedule, 0, 1.0, data.values.dtype))

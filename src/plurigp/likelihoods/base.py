@@ -123,7 +123,7 @@ def predictive_mean(
     return expect(lambda f: likelihood.mean(theta, y, f), mean, var, rule)
 
 
-def first(expected: CellMean) -> Scalar:
+def mean_as_point(expected: CellMean) -> Scalar:
     """The point value of a real column is its mean."""
     return expected[0]
 

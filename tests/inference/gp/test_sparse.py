@@ -9,7 +9,15 @@ import pytest
 from plurigp.inference.gp import kernels, sparse
 from plurigp.inference.gp.kernels import make_kernel
 from plurigp.inference.gp.linalg import JITTER, pack, pack_doubled, unpack
-from plurigp.inference.gp.sparse import Natural, Posterior, SharedBasis, Slopes, SparseGP, prior, shared_basis_prior
+from plurigp.inference.gp.sparse import (
+    MomentGradients,
+    Natural,
+    Posterior,
+    SharedBasis,
+    SparseGP,
+    prior,
+    shared_basis_prior,
+)
 
 # Compiled whole: op by op, each test would compile dozens of small programs.
 (
@@ -183,7 +191,9 @@ def test_one_full_step_is_exact_sparse_regression(start, rng):
     q = prior(P, M, FLOAT64) if start == "prior" else random_natural(rng)
     rows = project(gp, x)
     f_mean, f_var = moments(gp, posterior_of(q), rows)
-    stepped = natural_step(gp, q, Slopes(rows.A, f_mean, *gaussian_slopes(y, f_mean, f_var, noise_var)), *EXACT)
+    stepped = natural_step(
+        gp, q, MomentGradients(rows.A, f_mean, *gaussian_slopes(y, f_mean, f_var, noise_var)), *EXACT
+    )
     m, S = dense(stepped)
     Lz = np.linalg.cholesky(inducing_covariance(gp))
     for p in range(P):
@@ -199,9 +209,9 @@ def test_a_cold_q_has_the_mean_of_the_full_one_and_its_covariance_can_be_restore
     gp, x, noise_var = make_gp(rng), jnp.asarray(rng.normal(size=(20, Q))), 0.3
     y, rows, q = rng.normal(size=(P, 20)), project(gp, x), prior(P, M, FLOAT64)
 
-    def slopes(q: Natural) -> Slopes:
+    def slopes(q: Natural) -> MomentGradients:
         f_mean, f_var = moments(gp, posterior_of(q), rows)
-        return Slopes(rows.A, f_mean, *gaussian_slopes(y, f_mean, f_var, noise_var))
+        return MomentGradients(rows.A, f_mean, *gaussian_slopes(y, f_mean, f_var, noise_var))
 
     m, S = dense(natural_step(gp, q, slopes(q), *EXACT))
     for _ in range(400):
@@ -219,7 +229,7 @@ def test_with_an_inducing_point_at_every_row_it_is_gp_regression(rng):
     x, noise_var, y = gp.Z, 0.2, rng.normal(size=(P, 12))
     q, rows = prior(P, 12, FLOAT64), project(gp, x)
     f_mean, f_var = moments(gp, posterior_of(q), rows)
-    q = natural_step(gp, q, Slopes(rows.A, f_mean, *gaussian_slopes(y, f_mean, f_var, noise_var)), *EXACT)
+    q = natural_step(gp, q, MomentGradients(rows.A, f_mean, *gaussian_slopes(y, f_mean, f_var, noise_var)), *EXACT)
     new = jnp.asarray(rng.normal(size=(5, Q)))
     ours = moments(gp, posterior_of(q), project(gp, new))
     Kxx, Knx = np.asarray(gram(gp.kernel, x, x)), np.asarray(gram(gp.kernel, new, x))
@@ -273,7 +283,7 @@ def test_the_fixed_point_has_no_slope_left(family, rng):
     def step(q):
         f_mean, f_var = moments(gp, posterior_of(q), rows)
         slopes = jax.grad(cells, argnums=(0, 1))(f_mean, f_var)
-        return natural_step(gp, q, Slopes(rows.A, f_mean, *slopes), jnp.asarray(0.5), NO_CAUTION)
+        return natural_step(gp, q, MomentGradients(rows.A, f_mean, *slopes), jnp.asarray(0.5), NO_CAUTION)
 
     for _ in range(80):
         q = step(q)
@@ -288,7 +298,7 @@ def test_the_fixed_point_has_no_slope_left(family, rng):
 def test_a_step_is_a_mixture_of_old_and_new(rng):
     gp, q, A = make_gp(rng), random_natural(rng), jnp.asarray(rng.normal(size=(M, B)))
     f_mean, by_mean = (jnp.asarray(rng.normal(size=(P, B))) for _ in range(2))
-    slopes = Slopes(A, f_mean, by_mean, -jnp.asarray(rng.uniform(size=(P, B))))
+    slopes = MomentGradients(A, f_mean, by_mean, -jnp.asarray(rng.uniform(size=(P, B))))
     step = lambda rho: natural_step(gp, q, slopes, jnp.asarray(rho), NO_CAUTION)  # noqa: E731
     for part, old, new in zip(step(0.25), q, step(1.0), strict=True):
         np.testing.assert_allclose(part, 0.75 * old + 0.25 * new, rtol=1e-12, atol=1e-12)
@@ -302,7 +312,9 @@ def test_precision_stays_positive_definite_whatever_the_slopes(rng):
         for _ in range(20):
             A = jnp.asarray(rng.normal(size=(M, B)))
             by_mean, by_var = (jnp.asarray(50 * rng.normal(size=(P, B))) for _ in range(2))
-            stepped = natural_step(gp, q, Slopes(A, jnp.zeros((P, B)), by_mean, by_var), jnp.asarray(rho), NO_CAUTION)
+            stepped = natural_step(
+                gp, q, MomentGradients(A, jnp.zeros((P, B)), by_mean, by_var), jnp.asarray(rho), NO_CAUTION
+            )
             floor = (1 - rho) * np.linalg.eigvalsh(precision(q)).min(1) + rho
             assert (np.linalg.eigvalsh(precision(stepped)).min(1) > floor * (1 - 1e-9)).all()
             q = stepped if rho < 1 else q
@@ -315,7 +327,7 @@ def test_caution_limits_what_one_cell_can_ask_for(rng):
     q, x = prior(P, M, FLOAT64), jnp.asarray(rng.normal(size=(1, Q)))
     rows = project(gp, x)
     f_mean, _ = moments(gp, posterior_of(q), rows)
-    slopes = Slopes(rows.A, f_mean, jnp.array([[1e3], [-1e5], [2.0]]), jnp.full((P, 1), -1e-3))
+    slopes = MomentGradients(rows.A, f_mean, jnp.array([[1e3], [-1e5], [2.0]]), jnp.full((P, 1), -1e-3))
     moved = {}
     for caution in (0.0, 1.0, 4.0):
         step = natural_step(gp, q, slopes, jnp.asarray(1.0), jnp.asarray(caution))
@@ -337,7 +349,7 @@ def test_rows_without_slope_do_nothing(rng):
     gp, q, A = make_gp(rng), random_natural(rng), rng.normal(size=(M, B))
     by_mean, by_var, f_mean = (rng.normal(size=(P, B)) for _ in range(3))
     by_mean[:, -2:], by_var[:, -2:] = 0, 0
-    slopes = Slopes(*(jnp.asarray(a) for a in (A, f_mean, by_mean, by_var)))
+    slopes = MomentGradients(*(jnp.asarray(a) for a in (A, f_mean, by_mean, by_var)))
     kept = natural_step(gp, q, slopes, jnp.asarray(0.5), NO_CAUTION)
     A[:, -2:], f_mean[:, -2:] = 1e3, -7.0
     slopes = slopes._replace(A=jnp.asarray(A), f_mean=jnp.asarray(f_mean))
@@ -346,9 +358,9 @@ def test_rows_without_slope_do_nothing(rng):
 
 
 def test_a_step_is_for_the_first_functions_alone(rng):
-    """Slopes hold all functions, q perhaps only the first of them: they move as they would together."""
+    """MomentGradients hold all functions, q perhaps only the first of them: they move as they would together."""
     gp, q, A = make_gp(rng), random_natural(rng), jnp.asarray(rng.normal(size=(M, B)))
-    slopes = Slopes(A, *(jnp.asarray(rng.normal(size=(P, B))) for _ in range(3)))
+    slopes = MomentGradients(A, *(jnp.asarray(rng.normal(size=(P, B))) for _ in range(3)))
     together = natural_step(gp, q, slopes, jnp.asarray(0.5), NO_CAUTION)
     first = natural_step(gp, jax.tree.map(lambda part: part[:2], q), slopes, jnp.asarray(0.5), NO_CAUTION)
     for ours, theirs in zip(first, together, strict=True):
@@ -375,11 +387,11 @@ class Regression:
     def scale(self) -> jax.Array:
         return jnp.exp(self.gp.log_scale[self.n_own :])
 
-    def slopes(self, q: Posterior) -> Slopes:
+    def slopes(self, q: Posterior) -> MomentGradients:
         """∂/∂f of the weighted Σ E[log N(y; f, σ²)]."""
         f_mean, f_var = moments(self.gp, q, self.rows)
         by_mean, by_var = gaussian_slopes(self.y, f_mean, f_var, self.noise_var[:, None])
-        return Slopes(self.rows.A, f_mean, by_mean * self.weight, by_var * self.weight)
+        return MomentGradients(self.rows.A, f_mean, by_mean * self.weight, by_var * self.weight)
 
     def posterior(self, shared: SharedBasis) -> Posterior:
         return append_shared_basis(posterior_of(self.own), shared, self.scale)
@@ -513,7 +525,7 @@ def test_the_mean_follows_as_the_natural_step_would_move_it(rho, rng):
     gp, q, A = make_gp(rng), random_natural(rng), jnp.asarray(rng.normal(size=(M, B)))
     before = posterior_of(q)
     f_mean = gp.bias[:, None] + jnp.exp(gp.log_scale)[:, None] * (before.m @ A)
-    slopes = Slopes(A, f_mean, jnp.asarray(rng.normal(size=(P, B))), -jnp.asarray(rng.uniform(size=(P, B))))
+    slopes = MomentGradients(A, f_mean, jnp.asarray(rng.normal(size=(P, B))), -jnp.asarray(rng.uniform(size=(P, B))))
     after = posterior_of(natural_step(gp, q, slopes, jnp.asarray(rho), NO_CAUTION))
     ours = update_mean_with_stale_covariance(gp, before._replace(whole=after.whole), slopes, jnp.asarray(rho))
     close(ours.m, after.m, 1e-10)

@@ -7,7 +7,7 @@ from scipy import optimize, stats
 
 from plurigp import PluriGP
 from plurigp.data import Coder, infer_schema
-from plurigp.data.rows import Observed
+from plurigp.data.rows import CellBounds
 from plurigp.study.findings import characterise, contrasts
 from plurigp.study.findings.censored import Group, fit_normals, likelihood_ratio
 from plurigp.study.findings.characterise import (
@@ -39,11 +39,11 @@ def limited(values, rng, below=-0.7, above=1.5, inside=0.2):
     low[coarse], high[coarse] = np.floor(2 * values[coarse]) / 2, np.floor(2 * values[coarse]) / 2 + 0.5
     low[values < below], high[values < below] = -INF, below
     low[values > above], high[values > above] = above, INF
-    return Observed(low, high)
+    return CellBounds(low, high)
 
 
 def times(values, ends):
-    return Observed(np.minimum(values, ends), np.where(values > ends, INF, values))
+    return CellBounds(np.minimum(values, ends), np.where(values > ends, INF, values))
 
 
 def log_likelihood(mean, sd, cells):
@@ -147,14 +147,14 @@ def test_a_common_mean_is_the_best_of_all(rng):
 
 def test_without_limits_it_is_welch(rng):
     a, b = rng.lognormal(1, 1, 30), rng.lognormal(0, 2, 50)
-    assert censored_means(Observed(a, a), Observed(b, b)) == welch(a, b)
-    assert censored_geometric_means(Observed(a, a), Observed(b, b)) == welch_of_logs(a, b)
+    assert censored_means(CellBounds(a, a), CellBounds(b, b)) == welch(a, b)
+    assert censored_geometric_means(CellBounds(a, a), CellBounds(b, b)) == welch_of_logs(a, b)
 
 
 def test_a_single_limit_changes_little(rng):
     a, b = rng.normal(1, 1, 80), rng.normal(0, 1, 120)
-    one = Observed(np.where(a == a.max(), np.sort(a)[-2], a), np.where(a == a.max(), INF, a))
-    found, plain = censored_means(one, Observed(b, b)), welch(a, b)
+    one = CellBounds(np.where(a == a.max(), np.sort(a)[-2], a), np.where(a == a.max(), INF, a))
+    found, plain = censored_means(one, CellBounds(b, b)), welch(a, b)
     assert (found.estimate, found.statistic, found.effect) == pytest.approx(
         (plain.estimate, plain.statistic, plain.effect), rel=0.05
     )
@@ -164,7 +164,7 @@ def test_logarithms_have_an_open_end_at_zero(rng):
     a, b = rng.normal(1, 1, 70), rng.normal(0, 1, 90)
     plain = censored_means(limited(a, rng, inside=0), limited(b, rng, inside=0))
     logs = [limited(x, rng, inside=0) for x in (a, b)]
-    found = censored_geometric_means(*(Observed(np.exp(c.low), np.exp(c.high)) for c in logs))
+    found = censored_geometric_means(*(CellBounds(np.exp(c.low), np.exp(c.high)) for c in logs))
     assert found.measure == "log ratio"
     assert (found.estimate, found.p, found.inside) == pytest.approx((plain.estimate, plain.p, np.exp(plain.inside)))
 
@@ -180,15 +180,15 @@ def test_intervals_cover(rng):
 
 
 def below_limit(n, limit):
-    return Observed(np.full(n, -INF), np.full(n, limit))
+    return CellBounds(np.full(n, -INF), np.full(n, limit))
 
 
 def with_limit(values, limit):
-    return Observed(np.where(values < limit, -INF, values), np.where(values < limit, limit, values))
+    return CellBounds(np.where(values < limit, -INF, values), np.where(values < limit, limit, values))
 
 
 def together(a, b):
-    return Observed(np.concatenate([a.low, b.low]), np.concatenate([a.high, b.high]))
+    return CellBounds(np.concatenate([a.low, b.low]), np.concatenate([a.high, b.high]))
 
 
 def association_p(a, b):
@@ -207,7 +207,7 @@ def test_a_group_below_the_limit_throughout_is_lower(rng):
     assert found.low == -INF
     assert found.effect < -1
     assert found.p < 1e-6
-    turned = censored_means(limited(rng.normal(1, 1, 60), rng), Observed(np.full(30, 4.0), np.full(30, INF)))
+    turned = censored_means(limited(rng.normal(1, 1, 60), rng), CellBounds(np.full(30, 4.0), np.full(30, INF)))
     assert turned.p < 1e-6
     assert turned.effect < 0
     assert turned.low == -INF
@@ -243,7 +243,7 @@ def test_few_values_do_not_tell_a_variance(n_above):
     limit = stats.norm.isf(0.02)
     b = together(below_limit(980, limit), with_limit(spread(20, 0.02), limit))
     values = spread(n_above, 0.002)
-    a = together(below_limit(1000 - n_above, limit), Observed(values, values))
+    a = together(below_limit(1000 - n_above, limit), CellBounds(values, values))
     found = censored_means(a, b)
     assert found.p == pytest.approx(association_p(a, b), rel=0.05)
     assert found.estimate < 0
@@ -289,15 +289,15 @@ def test_walds_ends_are_kept_where_they_agree(share, rng, monkeypatch):
 
 
 def test_cells_that_say_too_little_give_no_test():
-    below = Observed(np.full(9, -INF), np.full(9, -1.0))
-    nothing = Observed(np.full(9, -INF), np.full(9, INF))
+    below = CellBounds(np.full(9, -INF), np.full(9, -1.0))
+    nothing = CellBounds(np.full(9, -INF), np.full(9, INF))
     for found in (censored_means(below, below), censored_means(below, nothing)):
         assert np.isnan([found.estimate, found.p, found.effect]).all()
-    single = [together(nothing, Observed(np.array([y]), np.array([y]))) for y in (1.0, 2.0)]
+    single = [together(nothing, CellBounds(np.array([y]), np.array([y]))) for y in (1.0, 2.0)]
     assert np.isnan(censored_means(*single).p)
-    same = Observed(np.ones(9), np.ones(9))
+    same = CellBounds(np.ones(9), np.ones(9))
     assert np.isnan(censored_means(same, same).p)
-    assert np.isnan(censored_association(Observed(np.ones(18), np.ones(18)), np.arange(18) % 2).p)
+    assert np.isnan(censored_association(CellBounds(np.ones(18), np.ones(18)), np.arange(18) % 2).p)
 
 
 def test_association_is_the_likelihood_ratio(rng):
@@ -320,8 +320,8 @@ def test_association_is_the_likelihood_ratio(rng):
 
 def test_hazards_are_scipys_and_petos(rng):
     a, b = times(rng.weibull(2, 60), rng.exponential(2, 60)), times(1.6 * rng.weibull(2, 90), rng.exponential(2, 90))
-    a = Observed(a.low.round(1) + 0.1, np.where(np.isinf(a.high), INF, a.low.round(1) + 0.1))  # ties
-    b = Observed(b.low.round(1) + 0.1, np.where(np.isinf(b.high), INF, b.low.round(1) + 0.1))
+    a = CellBounds(a.low.round(1) + 0.1, np.where(np.isinf(a.high), INF, a.low.round(1) + 0.1))  # ties
+    b = CellBounds(b.low.round(1) + 0.1, np.where(np.isinf(b.high), INF, b.low.round(1) + 0.1))
     found = log_hazard_ratio(a, b)
     data = [stats.CensoredData(uncensored=c.low[c.exact], right=c.low[~c.exact]) for c in (a, b)]
     expected = stats.logrank(*data)
@@ -341,7 +341,7 @@ def test_hazards_are_scipys_and_petos(rng):
     for side, median in zip(data, (found.inside, found.outside), strict=True):
         sf = stats.ecdf(side).sf
         assert median == pytest.approx(sf.quantiles[sf.probabilities <= 0.5][0])
-    both = Observed(np.concatenate([a.low, b.low]), np.concatenate([a.high, b.high]))
+    both = CellBounds(np.concatenate([a.low, b.low]), np.concatenate([a.high, b.high]))
     over_all = hazard_association(both, inside + 1)
     assert (over_all.statistic, over_all.p) == pytest.approx((expected.statistic**2, expected.pvalue))
 
@@ -351,13 +351,13 @@ def test_a_median_that_is_not_reached(rng):
     found = log_hazard_ratio(a, b)
     assert np.isnan(found.inside)
     assert np.isfinite([found.outside, found.estimate, found.p]).all()
-    never = Observed(np.full(6, 2.0), np.full(6, INF))
+    never = CellBounds(np.full(6, 2.0), np.full(6, INF))
     assert np.isnan(log_hazard_ratio(never, never).p)
 
 
 def test_without_events_there_is_no_test():
     """A p of 1 would count among the tests that Benjamini and Hochberg correct for."""
-    never, group = Observed(np.full(12, 2.0), np.full(12, INF)), np.arange(12) % 2 + 1
+    never, group = CellBounds(np.full(12, 2.0), np.full(12, INF)), np.arange(12) % 2 + 1
     found = hazard_association(never, group)
     assert np.isnan([found.effect, found.statistic, found.p]).all()
     assert np.isnan(log_rank(np.ones(4), np.ones(4), np.ones(4))[2])
@@ -365,7 +365,7 @@ def test_without_events_there_is_no_test():
 
 def test_the_effect_is_the_difference_of_log_times(rng):
     a, b = rng.weibull(1.7, 4000), 1.4 * rng.weibull(1.7, 4000)
-    found = log_hazard_ratio(Observed(b, b), Observed(a, a))
+    found = log_hazard_ratio(CellBounds(b, b), CellBounds(a, a))
     assert found.effect == pytest.approx(welch_of_logs(b, a).effect, abs=0.06)
 
 

@@ -157,7 +157,7 @@ def kl_u(q: Posterior) -> Scalar:
     return 0.5 * ((q.trace - n_inducing - q.logdet).sum() + (q.m**2).sum())
 
 
-class Slopes(NamedTuple):
+class MomentGradients(NamedTuple):
     """What a batch says about q(v): A and f_mean of its rows, and the weighted bound's slopes by the moments of f."""
 
     A: Float[Array, "M B"]
@@ -167,7 +167,12 @@ class Slopes(NamedTuple):
 
 
 def natural_step(
-    gp: SparseGP, q: Natural, slopes: Slopes, step: Scalar, caution: Scalar, kl_covariance_weight: Scalar | float = 1.0
+    gp: SparseGP,
+    q: Natural,
+    slopes: MomentGradients,
+    step: Scalar,
+    caution: Scalar,
+    kl_covariance_weight: Scalar | float = 1.0,
 ) -> Natural:
     """One step of size ρ towards the optimum for these rows, for the functions that come first in `slopes`.
 
@@ -195,7 +200,7 @@ def with_full_kl(q: Natural, kl_covariance_weight: Scalar | float) -> Natural:
 
 
 def shared_basis_step(
-    gp: SparseGP, q: SharedBasis, slopes: Slopes, weight: Float[Array, " B"], step: Scalar
+    gp: SparseGP, q: SharedBasis, slopes: MomentGradients, weight: Float[Array, " B"], step: Scalar
 ) -> SharedBasis:
     """The same step for the functions that share a basis, the last ones; a row counts with its weight in the bound.
 
@@ -209,7 +214,7 @@ def shared_basis_step(
     return SharedBasis((1 - step) * q.G + step * (A @ weighted), (1 - step) * q.targets + step * targets, beta)
 
 
-def update_mean_with_stale_covariance(gp: SparseGP, q: Posterior, slopes: Slopes, step: Scalar) -> Posterior:
+def update_mean_with_stale_covariance(gp: SparseGP, q: Posterior, slopes: MomentGradients, step: Scalar) -> Posterior:
     """m ← m + α S ∂bound/∂m with α = min(ρ, α*), between two factorisations of S.
 
     With the current S this is the m of `natural_step`; with an older one m still converges to the same optimum. α* is

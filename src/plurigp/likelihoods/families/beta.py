@@ -10,7 +10,7 @@ from scipy.special import ndtri as np_ndtri
 
 from plurigp.core.arrays import Scalar
 from plurigp.data import Column
-from plurigp.likelihoods.base import CellFeatures, CellMean, CellValues, Likelihood, Start, Theta, first
+from plurigp.likelihoods.base import CellFeatures, CellMean, CellValues, Likelihood, Start, Theta, mean_as_point
 from plurigp.likelihoods.rules import CellFunctions
 from plurigp.likelihoods.special import both_sides, log_gamma, ndtr
 
@@ -48,4 +48,4 @@ def _probit_feature(y: CellValues, width: int) -> CellFeatures:
     return ndtri(jnp.clip(y[:1], 1e-4, 1 - 1e-4))
 
 
-beta = Likelihood("beta", _log_prob, _mean, first, _sample, _start, features=_probit_feature, n_quadrature=20)
+beta = Likelihood("beta", _log_prob, _mean, mean_as_point, _sample, _start, features=_probit_feature, n_quadrature=20)

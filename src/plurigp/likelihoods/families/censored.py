@@ -15,7 +15,7 @@ from scipy.special import log_ndtr, ndtri_exp
 
 from plurigp.core.arrays import Array, Scalar
 from plurigp.data import Column
-from plurigp.likelihoods.base import CellFeatures, CellMean, CellValues, Likelihood, Start, Theta, first
+from plurigp.likelihoods.base import CellFeatures, CellMean, CellValues, Likelihood, Start, Theta, mean_as_point
 from plurigp.likelihoods.families.gaussian import log_normal, noise_sd, noise_var
 from plurigp.likelihoods.rules import CellFunctions, Rule, even, expect_with_slopes, gauss_hermite, log_expect
 from plurigp.likelihoods.special import HALF_LOG_2PI, bounded_exp, log_between, safe_exp
@@ -190,7 +190,7 @@ censored_gaussian = Likelihood(
     kind="censored_gaussian",
     log_prob=_log_prob,
     mean=_mean,
-    point=first,
+    point=mean_as_point,
     sample=_sample,
     start=_start,
     features=bound_feature,
@@ -253,7 +253,7 @@ censored_lognormal = Likelihood(
     kind="censored_lognormal",
     log_prob=_log_log_prob,
     mean=_log_mean,
-    point=first,
+    point=mean_as_point,
     sample=_log_sample,
     start=log_start,
     features=log_bound_feature,

@@ -13,7 +13,7 @@ from scipy.special import gammainc, gammaincc, gammainccinv, gammaincinv
 
 from plurigp.core.arrays import Scalar
 from plurigp.data import Column
-from plurigp.likelihoods.base import CellMean, CellValues, Likelihood, Start, Theta, first
+from plurigp.likelihoods.base import CellMean, CellValues, Likelihood, Start, Theta, mean_as_point
 from plurigp.likelihoods.families.censored import OPEN, bounds_of, log_bound_feature, log_bounds, log_start, mean_within
 from plurigp.likelihoods.families.gamma import log_density_of_log
 from plurigp.likelihoods.rules import CellFunctions, Rule, even, expect_with_slopes
@@ -144,7 +144,7 @@ censored_gamma = Likelihood(
     kind="censored_gamma",
     log_prob=_log_prob,
     mean=_mean,
-    point=first,
+    point=mean_as_point,
     sample=_sample,
     start=_start,
     features=log_bound_feature,

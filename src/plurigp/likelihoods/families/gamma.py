@@ -5,7 +5,7 @@ import numpy as np
 
 from plurigp.core.arrays import Scalar
 from plurigp.data import Column
-from plurigp.likelihoods.base import CellMean, CellValues, Likelihood, Start, Theta, first, log_feature
+from plurigp.likelihoods.base import CellMean, CellValues, Likelihood, Start, Theta, log_feature, mean_as_point
 from plurigp.likelihoods.rules import CellFunctions, Rule, even
 from plurigp.likelihoods.special import bounded_exp, log_gamma, safe_exp
 
@@ -51,7 +51,7 @@ gamma = Likelihood(
     kind="gamma",
     log_prob=_log_prob,
     mean=_mean,
-    point=first,
+    point=mean_as_point,
     sample=_sample,
     start=_start,
     rule=even,

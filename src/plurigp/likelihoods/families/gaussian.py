@@ -6,7 +6,7 @@ from jaxtyping import Float
 
 from plurigp.core.arrays import Scalar
 from plurigp.data import Column
-from plurigp.likelihoods.base import CellMean, CellValues, Likelihood, Start, Theta, first, two_functions
+from plurigp.likelihoods.base import CellMean, CellValues, Likelihood, Start, Theta, mean_as_point, two_functions
 from plurigp.likelihoods.rules import CellFunctions, Rule, even, expect_with_slopes, log_expect
 from plurigp.likelihoods.special import bounded_exp, log_gamma_step, softplus
 
@@ -93,7 +93,7 @@ gaussian = Likelihood(
     kind="gaussian",
     log_prob=_log_prob,
     mean=_mean,
-    point=first,
+    point=mean_as_point,
     sample=_sample,
     start=_start,
     expected_log_prob=_expected,
@@ -145,7 +145,7 @@ gaussian_hetero = Likelihood(
     kind="gaussian_hetero",
     log_prob=_hetero_log_prob,
     mean=_mean,
-    point=first,
+    point=mean_as_point,
     sample=_hetero_sample,
     start=_hetero_start,
     n_functions=two_functions,

@@ -5,7 +5,7 @@ import numpy as np
 
 from plurigp.core.arrays import Scalar
 from plurigp.data import Column
-from plurigp.likelihoods.base import CellMean, CellValues, Likelihood, Start, Theta, first, log_feature
+from plurigp.likelihoods.base import CellMean, CellValues, Likelihood, Start, Theta, log_feature, mean_as_point
 from plurigp.likelihoods.families.gaussian import gaussian, log_normal, log_predictive, noise_start, noise_var
 from plurigp.likelihoods.rules import CellFunctions, Rule
 from plurigp.likelihoods.special import bounded_exp, safe_exp
@@ -47,7 +47,7 @@ lognormal = Likelihood(
     kind="lognormal",
     log_prob=_log_prob,
     mean=_mean,
-    point=first,
+    point=mean_as_point,
     sample=_sample,
     start=_start,
     features=log_feature,

@@ -5,7 +5,7 @@ import numpy as np
 
 from plurigp.core.arrays import Scalar
 from plurigp.data import Column
-from plurigp.likelihoods.base import CellValues, Likelihood, Start, Theta, first
+from plurigp.likelihoods.base import CellValues, Likelihood, Start, Theta, mean_as_point
 from plurigp.likelihoods.families.gaussian import FLOOR, gaussian, log_student
 from plurigp.likelihoods.rules import CellFunctions, even
 
@@ -29,4 +29,6 @@ def _start(y: np.ndarray, column: Column) -> Start:
     return Start(np.array([np.median(y[:, 0])]), {"log_scale": float(np.log(scale)), "log_df": float(np.log(4.0))})
 
 
-student_t = Likelihood("student_t", _log_prob, gaussian.mean, first, _sample, _start, rule=even, n_quadrature=96)
+student_t = Likelihood(
+    "student_t", _log_prob, gaussian.mean, mean_as_point, _sample, _start, rule=even, n_quadrature=96
+)

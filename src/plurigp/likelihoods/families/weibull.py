@@ -6,7 +6,7 @@ from jax.scipy.special import gammainc, gammaincc
 
 from plurigp.core.arrays import Scalar
 from plurigp.data import Column
-from plurigp.likelihoods.base import CellMean, CellValues, Likelihood, Start, Theta, first
+from plurigp.likelihoods.base import CellMean, CellValues, Likelihood, Start, Theta, mean_as_point
 from plurigp.likelihoods.families.censored import OPEN, bounds_of, log_bound_feature, log_bounds, log_start, mean_within
 from plurigp.likelihoods.rules import CellFunctions, Rule, even, expect_with_slopes
 from plurigp.likelihoods.special import bounded_exp, log_gamma, safe_exp
@@ -93,7 +93,7 @@ weibull = Likelihood(
     kind="weibull",
     log_prob=_log_prob,
     mean=_mean,
-    point=first,
+    point=mean_as_point,
     sample=_sample,
     start=_start,
     predictive_mean=_predictive_mean,

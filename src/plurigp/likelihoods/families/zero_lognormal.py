@@ -10,7 +10,16 @@ from jaxtyping import Float
 from plurigp.core.arrays import Array, Scalar
 from plurigp.data import Column
 from plurigp.likelihoods import base
-from plurigp.likelihoods.base import CellFeatures, CellMean, CellValues, Likelihood, Start, Theta, first, two_functions
+from plurigp.likelihoods.base import (
+    CellFeatures,
+    CellMean,
+    CellValues,
+    Likelihood,
+    Start,
+    Theta,
+    mean_as_point,
+    two_functions,
+)
 from plurigp.likelihoods.families.bernoulli import bernoulli
 from plurigp.likelihoods.families.lognormal import lognormal
 from plurigp.likelihoods.rules import CellFunctions, Rule
@@ -74,7 +83,7 @@ zero_lognormal = Likelihood(
     kind="zero_lognormal",
     log_prob=_log_prob,
     mean=_mean,
-    point=first,
+    point=mean_as_point,
     sample=_sample,
     start=_start,
     features=_any_and_log,

@@ -10,7 +10,7 @@ from scipy.special import ndtri as np_ndtri
 
 from plurigp.core.arrays import Scalar
 from plurigp.data import Column
-from plurigp.likelihoods.base import CellFeatures, CellMean, CellValues, Likelihood, Start, Theta, first
+from plurigp.likelihoods.base import CellFeatures, CellMean, CellValues, Likelihood, Start, Theta, mean_as_point
 from plurigp.likelihoods.families.beta import beta
 from plurigp.likelihoods.rules import CellFunctions, even
 from plurigp.likelihoods.special import log_between, log_ndtr, ndtr
@@ -58,5 +58,13 @@ def _probit_and_edge(y: CellValues, width: int) -> CellFeatures:
 
 
 zero_one_beta = Likelihood(
-    "zero_one_beta", _log_prob, _mean, first, _sample, _start, features=_probit_and_edge, rule=even, n_quadrature=96
+    "zero_one_beta",
+    _log_prob,
+    _mean,
+    mean_as_point,
+    _sample,
+    _start,
+    features=_probit_and_edge,
+    rule=even,
+    n_quadrature=96,
 )

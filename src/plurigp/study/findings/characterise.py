@@ -12,16 +12,16 @@ from plurigp.answers.latent import positions
 from plurigp.data import Column, Schema, to_rows
 from plurigp.data.cells import level_numbers
 from plurigp.data.kinds import EffectMeasure, kind_of
-from plurigp.data.rows import Observed
+from plurigp.data.rows import CellBounds
 from plurigp.estimator import PluriGP
 from plurigp.study.findings import contrasts
 from plurigp.study.findings.contrasts import Association, Contrast
 from plurigp.study.findings.mixture import Mixture, memberships
 
-Values = dict[str, Observed]  # per used column what is known of its cells
+Values = dict[str, CellBounds]  # per used column what is known of its cells
 Groups = Callable[[str], np.ndarray]  # a column's name -> subtypes [N], 0 = left out
 Lines = Iterable[tuple[str, Contrast]]  # the level that a line is about, or an empty text
-Compare = Callable[[Column, Observed, Observed], Lines]  # a column's cells inside a subtype with those outside
+Compare = Callable[[Column, CellBounds, CellBounds], Lines]  # a column's cells inside a subtype with those outside
 
 MIN_CELLS = 5  # observed on either side; with fewer there is no line
 NUMBERS = ("inside", "outside", "estimate", "low", "high", "statistic", "p", "effect")
@@ -48,7 +48,7 @@ def characteristic_frame(schema: Schema, values: Values, groups: Groups, K: int,
     return _with_q(pd.DataFrame(lines, columns=CHARACTERISTICS))
 
 
-def _contrasts(column: Column, cells: Observed, group: np.ndarray, k: int) -> Lines:
+def _contrasts(column: Column, cells: CellBounds, group: np.ndarray, k: int) -> Lines:
     seen = cells.seen & (group > 0)
     inside, outside = cells[seen & (group == k)], cells[seen & (group != k)]
     return CONTRASTS[kind_of(column).effect_measure](column, inside, outside) if _enough(inside, outside) else ()
@@ -58,28 +58,28 @@ def _enough(*sides: Sized) -> bool:
     return min(map(len, sides)) >= MIN_CELLS
 
 
-def _one_line(contrast: Callable[[Observed, Observed], Contrast]) -> Compare:
+def _one_line(contrast: Callable[[CellBounds, CellBounds], Contrast]) -> Compare:
     return lambda column, inside, outside: [("", contrast(inside, outside))]
 
 
 def _odds_from(first: int) -> Compare:
     """One line per level, from the one at this place on: of two levels the second says it all."""
 
-    def lines(column: Column, inside: Observed, outside: Observed) -> Lines:
+    def lines(column: Column, inside: CellBounds, outside: CellBounds) -> Lines:
         for place, level in list(enumerate(column.levels))[first:]:
             yield str(level), contrasts.log_odds_ratio(inside.low == place, outside.low == place)
 
     return lines
 
 
-def _mean_level(column: Column, inside: Observed, outside: Observed) -> Lines:
+def _mean_level(column: Column, inside: CellBounds, outside: CellBounds) -> Lines:
     """Levels by their numbers where all are numbers, otherwise counted from 1."""
     numbers = level_numbers(column.levels)
     numbers = np.arange(1.0, len(numbers) + 1) if np.isnan(numbers).any() else numbers
     yield "", contrasts.welch(numbers[inside.low.astype(int)], numbers[outside.low.astype(int)])
 
 
-def _any_and_amount(column: Column, inside: Observed, outside: Observed) -> Lines:
+def _any_and_amount(column: Column, inside: CellBounds, outside: CellBounds) -> Lines:
     """Two parts: whether there is anything, and how much where there is."""
     yield "any", contrasts.log_odds_ratio(inside.low > 0, outside.low > 0)
     amounts = inside.low[inside.low > 0], outside.low[outside.low > 0]
@@ -113,7 +113,7 @@ def association_frame(schema: Schema, values: Values, groups: Groups, rows: str)
     return _with_q(pd.DataFrame(lines, columns=ASSOCIATIONS))
 
 
-def _association(measure: EffectMeasure, cells: Observed, group: np.ndarray) -> Association:
+def _association(measure: EffectMeasure, cells: CellBounds, group: np.ndarray) -> Association:
     """Ranks for whatever is neither a level without order nor known up to limits."""
     match measure:
         case EffectMeasure.ODDS | EffectMeasure.LEVEL_ODDS:

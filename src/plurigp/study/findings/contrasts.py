@@ -8,7 +8,7 @@ import numpy as np
 from scipy import stats
 from scipy.stats.contingency import association, crosstab
 
-from plurigp.data.rows import Observed
+from plurigp.data.rows import CellBounds
 from plurigp.study.findings import censored
 from plurigp.study.findings.censored import Group, Normals, determined, fit_normals, open_side
 from plurigp.study.findings.survival import Z_95, excess_events, log_rank, median_time
@@ -98,7 +98,7 @@ def standardised_difference(inside: np.ndarray, outside: np.ndarray) -> float:
 # --- cells known up to limits ---
 
 
-def censored_means(inside: Observed, outside: Observed) -> Contrast:
+def censored_means(inside: CellBounds, outside: CellBounds) -> Contrast:
     """Difference of means of normals fitted by maximum likelihood to cells of which some are known up to limits.
 
     Test and interval are by the likelihood ratio as t² = ν (e^{χ²/(ν+2)} − 1), which is Student's t of values without
@@ -121,18 +121,18 @@ def censored_means(inside: Observed, outside: Observed) -> Contrast:
     return _with_one_variance(counts, *sides)
 
 
-def _informative(cells: Observed) -> np.ndarray:
+def _informative(cells: CellBounds) -> np.ndarray:
     return np.isfinite(cells.low) | np.isfinite(cells.high)
 
 
-def _tells_variance(cells: Observed) -> bool:
+def _tells_variance(cells: CellBounds) -> bool:
     """Whether enough cells are known on both sides, or all of them."""
     n = int((np.isfinite(cells.low) & np.isfinite(cells.high)).sum())
     enough = n == len(cells) or n >= max(FEWEST_KNOWN, LEAST_KNOWN * len(cells))
     return enough and determined(cells.low, cells.high)
 
 
-def _with_own_variances(counts: tuple[int, int], sides: Sequence[Observed], fits: Sequence[Normals]) -> Contrast:
+def _with_own_variances(counts: tuple[int, int], sides: Sequence[CellBounds], fits: Sequence[Normals]) -> Contrast:
     a, b = (Group.of(cells.low, cells.high, fit) for cells, fit in zip(sides, fits, strict=True))
     sizes = np.array([len(cells) for cells in sides])
     unbiased = sizes / (sizes - 1)
@@ -149,7 +149,7 @@ def _with_own_variances(counts: tuple[int, int], sides: Sequence[Observed], fits
     return Contrast(MEAN_DIFFERENCE, *counts, a.mean, b.mean, *test, difference / sd)
 
 
-def _with_one_variance(counts: tuple[int, int], inside: Observed, outside: Observed) -> Contrast:
+def _with_one_variance(counts: tuple[int, int], inside: CellBounds, outside: CellBounds) -> Contrast:
     sides = [(cells.low, cells.high) for cells in (inside, outside)]
     low, high = (np.concatenate(bounds) for bounds in zip(*sides, strict=True))
     fits = _one_mean_and_each(low, high, np.repeat([0, 1], [len(inside), len(outside)]))
@@ -194,7 +194,7 @@ def _by_likelihood(
     return estimate, low, high, t, float(2 * stats.t.sf(abs(t), degrees))
 
 
-def _mean_if_seen(cells: Observed, mean: float) -> float:
+def _mean_if_seen(cells: CellBounds, mean: float) -> float:
     """NaN where few values tell the variance and the mean lies outside all bounds."""
     bounds = np.concatenate([cells.low, cells.high])
     bounds = bounds[np.isfinite(bounds)]
@@ -202,21 +202,21 @@ def _mean_if_seen(cells: Observed, mean: float) -> float:
     return mean if seen or _tells_variance(cells) else NAN
 
 
-def censored_geometric_means(inside: Observed, outside: Observed) -> Contrast:
+def censored_geometric_means(inside: CellBounds, outside: CellBounds) -> Contrast:
     """The same of logarithms: the log ratio of geometric means."""
     return _of_logs(censored_means(logarithms(inside), logarithms(outside)))
 
 
-def logarithms(cells: Observed) -> Observed:
+def logarithms(cells: CellBounds) -> CellBounds:
     """Bounds on the log scale; zero is an open end."""
     with np.errstate(divide="ignore"):
-        return Observed(np.log(cells.low), np.log(cells.high))
+        return CellBounds(np.log(cells.low), np.log(cells.high))
 
 
 # --- times to an event ---
 
 
-def log_hazard_ratio(inside: Observed, outside: Observed) -> Contrast:
+def log_hazard_ratio(inside: CellBounds, outside: CellBounds) -> Contrast:
     """Peto's one-step estimate (O − E)/V with its interval, and the log-rank test; inside and outside are median times.
 
     A hazard above the others' means earlier events. Log times of a Weibull distribution have sd π/(k√6) and differ by
@@ -235,7 +235,7 @@ def log_hazard_ratio(inside: Observed, outside: Observed) -> Contrast:
     return Contrast(LOG_HAZARD_RATIO, len(inside), len(outside), *means, *_by_normal(estimate, variance**-0.5), effect)
 
 
-def times_and_events(cells: Observed) -> tuple[np.ndarray, np.ndarray]:
+def times_and_events(cells: CellBounds) -> tuple[np.ndarray, np.ndarray]:
     """Times [N] and whether the event happened [N]; one between two bounds counts at their middle."""
     happened = np.isfinite(cells.high)
     middle = (np.maximum(cells.low, 0.0) + np.where(happened, cells.high, 0.0)) / 2
@@ -274,7 +274,7 @@ def kruskal_wallis(values: np.ndarray, group: np.ndarray) -> Association:
     return Association("ε²", float(H / (len(values) - 1)), float(H), float(p))
 
 
-def censored_association(cells: Observed, group: np.ndarray) -> Association:
+def censored_association(cells: CellBounds, group: np.ndarray) -> Association:
     """Likelihood ratio of normals with a mean per group against one mean, one variance; R² = 1 − exp(−χ²/n)."""
     known = _informative(cells)
     cells, (names, place) = cells[known], np.unique(group[known], return_inverse=True)
@@ -286,7 +286,7 @@ def censored_association(cells: Observed, group: np.ndarray) -> Association:
     return Association("R²", float(-np.expm1(-chi2 / len(cells))), chi2, float(stats.chi2.sf(chi2, len(names) - 1)))
 
 
-def hazard_association(cells: Observed, group: np.ndarray) -> Association:
+def hazard_association(cells: CellBounds, group: np.ndarray) -> Association:
     """The log-rank test over all groups, and R² = 1 − exp(−χ² / events); NaN without events, which test nothing."""
     time, event = times_and_events(cells)
     chi2, _, p = log_rank(time, event, group)
