@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from plurigp.data import Column
-from plurigp.likelihoods.base import nearest_whole, one_function
+from plurigp.likelihoods.base import mean_as_point, nearest_whole, one_function
 from plurigp.likelihoods.special import safe_exp, softplus
 
 
