@@ -74,7 +74,7 @@ class Pool:
         try:
             from distributed import Client
         except ImportError:
-            raise DataError("a Dask scheduler needs dask; pip install 'dask[distributed]', or use n_jobs.") from None
+            raise DataError("a Dask scheduler needs dask; pip install 'plurigp[dask]', or use n_jobs.") from None
         stack = ExitStack()
         stack.enter_context(Client(self.dask))
         stack.enter_context(parallel_config("dask", n_jobs=-1))
