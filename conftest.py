@@ -49,7 +49,7 @@ class Watchdog:
 
     def _watch(self) -> None:
         while time.monotonic() - self.last < MAX_SILENCE:
-            time.sleep(5)
+            time.sleep(5)  # polls: there is nothing to wait for when workers are gone
         os.write(2, f"\nno test has finished for {MAX_SILENCE} seconds; giving up\n".encode())
         os._exit(3)
 

@@ -2,6 +2,7 @@
 
 import ast
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -290,3 +291,24 @@ def test_work_may_be_handed_to_processes_of_our_own():
 def test_the_scan_would_find_them():
     code = "import pickle\nfrom joblib import load\nnp.load(f, allow_pickle=True)\npd.read_pickle(f)"
     assert sorted(_unsafe(ast.parse(code))) == ["allow_pickle", "joblib", "pickle", "read_pickle"]
+
+
+def test_a_save_that_was_killed_can_be_saved_to_again(fitted, tmp_path, monkeypatch):
+    """After the first of its two files was in place, and with a part of the other left behind."""
+    folder, replace, calls = tmp_path / "killed", os.replace, []
+
+    def killed_at_the_second(source, target):
+        calls.append(target)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        replace(source, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", killed_at_the_second)
+        with pytest.raises(KeyboardInterrupt):
+            fitted.save(folder)
+    with pytest.raises(DataError, match="is missing, so this is not a complete model"):
+        plurigp.load(folder)
+    (folder / ".model.safetensors.1.part").touch()
+    fitted.save(folder)
+    assert plurigp.load(folder).elbo_ == fitted.elbo_

@@ -28,7 +28,7 @@ def run(shown: bool, n_runs: int = 1) -> None:
         progress.lines.refresh()
         progress(1, record)
         for epoch in range(117, 121):
-            time.sleep(0.02)
+            time.sleep(0.02)  # rich estimates the rate from the time between updates
             progress(epoch, record)
         progress.lines.refresh()
         progress.phase("calibrating")

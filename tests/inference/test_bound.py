@@ -237,7 +237,10 @@ def bounds(model: Model, q: tuple, batch: Batch, key: jax.Array) -> jax.Array:
     rows, m, root = q
     model_ = eqx.tree_at(lambda t: t.encoder, model, rows)
     spec = replace(FULL.spec, n_draws=400)
-    one = lambda key: bound(spec, model_, posterior_of_log_cholesky(m, root), batch, key)[0].total  # noqa: E731
+
+    def one(key):
+        return bound(spec, model_, posterior_of_log_cholesky(m, root), batch, key)[0].total
+
     return jax.lax.map(one, jax.random.split(key, N_KEYS))
 
 

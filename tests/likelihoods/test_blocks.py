@@ -401,7 +401,10 @@ def test_a_number_of_points_counts_for_categories(rng):
     def cell_form(rule):
         theta = {"n_levels": jnp.asarray(4)}
         what = (expected_log_prob, predictive_log_prob, predictive_mean)
-        one_cell = lambda y, a, v: [one(like, theta, y, a, v, rule) for one in what]  # noqa: E731
+
+        def one_cell(y, a, v):
+            return [one(like, theta, y, a, v, rule) for one in what]
+
         log_prob, density, mean_ = jax.jit(jax.vmap(one_cell, -1, -1))(values.T, mean, var)
         return [np.asarray(log_prob), np.asarray(density), np.asarray(mean_)[0]]
 

@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Collection
 from dataclasses import asdict
+from numbers import Integral
 from pathlib import Path
 from typing import Any, get_args
 
@@ -18,6 +19,7 @@ from safetensors.numpy import save as save_tensors
 import plurigp
 from plurigp.answers.pit import KNOTS, identity_maps
 from plurigp.core.files import whole_file
+from plurigp.core.text import jsonable
 from plurigp.core.types import DataError
 from plurigp.data import Coder
 from plurigp.estimator.fitting import FittedModel, as_history
@@ -47,13 +49,15 @@ def write_model(folder: str | Path, arrays: dict[str, np.ndarray], manifest: dic
     folder = Path(folder)
     if folder.exists() and not folder.is_dir():
         raise DataError(f"{folder}: is a file; a model is saved into a folder of its own")
-    if folder.exists() and any(folder.iterdir()) and not (folder / MANIFEST).exists():
+    others = [path for path in folder.glob("*") if not path.name.endswith(".part")]  # parts: of a save that was killed
+    if others and not (folder / MANIFEST).exists():
         raise DataError(f"{folder}: holds other files and no model; choose an empty or a new folder")
     tensors = save_tensors({name: np.ascontiguousarray(a) for name, a in sorted(arrays.items())})
     body = {"format": MODEL_FORMAT, **manifest, "arrays_sha256": _digest(tensors)}
     text = json.dumps({**body, "manifest_sha256": _digest(_canonical(body))}, indent=1, sort_keys=True)
     folder.mkdir(parents=True, exist_ok=True)
-    with whole_file(folder / MANIFEST) as manifest_file, whole_file(folder / ARRAYS) as arrays_file:
+    # The manifest takes its place first: a save that is killed between the two leaves a folder that can be saved to.
+    with whole_file(folder / ARRAYS) as arrays_file, whole_file(folder / MANIFEST) as manifest_file:
         arrays_file.write_bytes(tensors)
         manifest_file.write_text(text + "\n", encoding="utf-8")
     return folder
@@ -97,10 +101,13 @@ def _read_manifest(path: Path) -> dict[str, Any]:
 
 def save_fitted(folder: str | Path, fitted: FittedModel, params: dict[str, Any], features: Collection[object]) -> Path:
     """Write a fitted model; `params` are PluriGP's, `features` the table's columns: names, or else numbers."""
+    seed = params["random_state"] if isinstance(params["random_state"], Integral) else None  # a generator is not kept
     manifest = {
         "plurigp": plurigp.__version__,
         "jax": jax.__version__,
-        "params": {name: _jsonable(value) for name, value in params.items() if name != "schema"},
+        "params": jsonable(
+            {**{name: value for name, value in params.items() if name != "schema"}, "random_state": seed}
+        ),
         "schema_declared": params["schema"] is not None,
         "settings": asdict(fitted.settings),
         "coder": fitted.coder.to_dict(),
@@ -124,14 +131,6 @@ def load_fitted(arrays: dict[str, np.ndarray], manifest: dict[str, Any]) -> Fitt
     model, q = model_from_arrays(arrays, settings, layout)
     history = as_history(dict(manifest["history"]))
     return FittedModel(coder, settings, model, q, maps, float(manifest["elbo"]), str(manifest["stopped"]), history)
-
-
-def _jsonable(value: Any) -> Any:
-    """A parameter as JSON keeps it; a generator object as random_state cannot be kept and becomes null."""
-    try:
-        return json.loads(json.dumps(value, default=lambda v: v.item()))
-    except (TypeError, AttributeError, ValueError):
-        return None
 
 
 def model_arrays(model: Model, q: Posterior) -> dict[str, np.ndarray]:
