@@ -50,11 +50,11 @@ def read_labelled(path: Path) -> Labelled:
     rows = pd.read_csv(path, header=None, dtype=str, keep_default_na=False)
     first, rest = rows.iloc[0], rows.iloc[1:]
     number = pd.to_numeric(first, errors="coerce").notna().any()
-    again = any((rest[d] == first[d]).any() for d in rows)
+    again = bool((rest == first).to_numpy().any())
     table = pd.read_csv(path, header=None if number or again else 0)
     if number or again:
         table.columns = [f"column_{d + 1}" for d in range(table.shape[1])]
-    table = table[table.iloc[:, -1].notna()].reset_index(drop=True)
+    table = table.dropna(subset=table.columns[-1:]).reset_index(drop=True)
     return Labelled(table.iloc[:, :-1], pd.factorize(table.iloc[:, -1], sort=True)[0])
 
 
