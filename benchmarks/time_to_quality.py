@@ -24,11 +24,12 @@ from plurigp.answers.heldout import hide_cells
 from plurigp.answers.predictor import make_predictor
 from plurigp.data import Coder
 from plurigp.datasets import load_support
+from plurigp.inference.batches import TrainingTable
 from plurigp.inference.bound import BoundSpec
 from plurigp.inference.compiling import jax_runtime
 from plurigp.inference.model import Settings, init_model
 from plurigp.inference.schedule import Plateau, Schedule, rates_of
-from plurigp.inference.training import TrainingTable, finalise, run_epoch, start_state, trained_posterior
+from plurigp.inference.training import finalise, run_epoch, start_state, trained_posterior
 from plurigp.likelihoods.layout import arrange, make_layout, n_shared, rules_of
 from plurigp_paper.digits import digits
 

@@ -15,13 +15,14 @@ from plurigp.data import Coder
 from plurigp.datasets import simulate
 from plurigp.datasets.samplers import SAMPLERS
 from plurigp.inference import training
+from plurigp.inference.batches import TrainingTable
 from plurigp.inference.bound import Batch, BoundSpec, bound
 from plurigp.inference.encoder import independent, kl_x
 from plurigp.inference.gp import sparse
 from plurigp.inference.gp.linalg import JITTER
 from plurigp.inference.model import Settings, init_model
 from plurigp.inference.schedule import Rates, Schedule
-from plurigp.inference.training import Trained, TrainingTable, refresh, run_epoch, start_state, train, train_step
+from plurigp.inference.training import Trained, refresh, run_epoch, start_state, train, train_step
 from plurigp.likelihoods.base import expected_log_prob, predictive_log_prob, predictive_mean
 from plurigp.likelihoods.families.gaussian import FLOOR
 from plurigp.likelihoods.layout import arrange, make_layout, n_shared, rules_of

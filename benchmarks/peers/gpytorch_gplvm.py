@@ -14,7 +14,7 @@ from gpytorch.models.gplvm.latent_variable import VariationalLatentVariable
 from gpytorch.priors import NormalPrior
 from gpytorch.variational import CholeskyVariationalDistribution, VariationalStrategy
 
-from plurigp.inference.training import batches
+from plurigp.inference.batches import batches
 
 
 class GPLVM(BayesianGPLVM):

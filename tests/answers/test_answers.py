@@ -21,6 +21,7 @@ from plurigp.inference.encoder import LatentNormal, independent, kl_x
 from plurigp.inference.gp.linalg import packed_eye
 from plurigp.inference.gp.sparse import Natural, moments, posterior_of, project
 from plurigp.inference.model import Settings, init_model
+from plurigp.inference.prior import MixturePrior, kl_to_prior, mixture_of
 from plurigp.likelihoods import evaluate
 from plurigp.likelihoods.families.gaussian import FLOOR
 from plurigp.likelihoods.layout import arrange, first_slots, make_layout, rules_of
@@ -70,10 +71,25 @@ def table() -> Table:
     return Coder.fit(frame, infer_schema(frame, SCHEMA)).table(frame)
 
 
-@pytest.fixture(scope="module")
-def line(table) -> Predictor:
-    """Q = 1, where integrals over x are sums over a grid."""
-    return _predictor(table, 1)
+WEIGHTS, MEANS, VARIANCES = np.array([0.8, 0.2]), np.array([-0.6, 1.5]), np.array([0.5, 0.2])  # of two groups
+MIXTURE = mixture_of(WEIGHTS, MEANS[:, None], VARIANCES[:, None, None], np.float64)
+
+
+def with_prior(predictor: Predictor, prior: MixturePrior | None) -> Predictor:
+    return replace(predictor, model=replace(predictor.model, prior=prior))
+
+
+@pytest.fixture(scope="module", params=[None, MIXTURE], ids=["normal", "mixture"])
+def line(table, request) -> Predictor:
+    """Q = 1, where integrals over x are sums over a grid; under either prior of x."""
+    return with_prior(_predictor(table, 1), request.param)
+
+
+def _log_prior(predictor: Predictor) -> np.ndarray:
+    """log p(x) on the grid, by SciPy."""
+    if predictor.model.prior is None:
+        return stats.norm.logpdf(GRID)
+    return np.log(stats.norm.pdf(GRID[:, None], MEANS, np.sqrt(VARIANCES)) @ WEIGHTS)
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +134,7 @@ def _grid_log_probs(predictor: Predictor, table: Table) -> np.ndarray:
 
 def test_density_approaches_the_integral(line, table):
     cells = _grid_log_probs(line, table)
-    rows = (cells * table.seen[:, :, None]).sum(1) + stats.norm.logpdf(GRID)
+    rows = (cells * table.seen[:, :, None]).sum(1) + _log_prior(line)
     exact = logsumexp(rows, axis=1) + np.log(GRID[1] - GRID[0])
     few, many = (log_density(line, table, n_draws=n) for n in (64, MANY))
     np.testing.assert_allclose(many, exact, atol=0.02)
@@ -134,7 +150,7 @@ def test_a_hidden_cell_is_scored_by_the_cells_shown(line, table):
     """∫ p(y_d|x) p(x|shown) dx by a sum over the grid; draws are weighted, so that q(x) need not be exact."""
     shown = Table(table.values, table.seen & [True, False, True], table.schema, table.index)
     cells = _grid_log_probs(line, table)
-    rows = (cells * shown.seen[:, :, None]).sum(1) + stats.norm.logpdf(GRID)
+    rows = (cells * shown.seen[:, :, None]).sum(1) + _log_prior(line)
     weights = rows - logsumexp(rows, axis=1, keepdims=True)
     exact = logsumexp(cells + weights[:, None], axis=2)
     ours = cell_log_density(line, shown, table, n_draws=MANY)
@@ -145,7 +161,7 @@ def test_what_fills_a_gap_is_the_mean_given_the_cells_seen(line, table):
     """E[y_d | seen] of the real column by a sum over the grid."""
     d = [column.kind for column in table.schema.used].index("gaussian")
     shown = Table(table.values, table.seen & (np.arange(3) != d), table.schema, table.index)
-    rows = (_grid_log_probs(line, table) * shown.seen[:, :, None]).sum(1) + stats.norm.logpdf(GRID)
+    rows = (_grid_log_probs(line, table) * shown.seen[:, :, None]).sum(1) + _log_prior(line)
     f_mean = _function_moments(line, GRID[:, None])[0][line.layout.order.index(d)]
     exact = np.exp(rows - logsumexp(rows, axis=1, keepdims=True)) @ f_mean
     np.testing.assert_allclose(fill_values(line, shown, n_draws=MANY)[:, d], exact, atol=0.02)
@@ -204,7 +220,7 @@ def test_draws_given_a_row_are_draws_from_its_posterior(line, table):
     d = [column.kind for column in table.schema.used].index("gaussian")
     shown = Table(table.values, table.seen & (np.arange(3) != d), table.schema, table.index)
     draws = drawn(line, shown, 2000)[:, :, d]
-    rows = (_grid_log_probs(line, table) * shown.seen[:, :, None]).sum(1) + stats.norm.logpdf(GRID)
+    rows = (_grid_log_probs(line, table) * shown.seen[:, :, None]).sum(1) + _log_prior(line)
     weights = np.exp(rows - logsumexp(rows, axis=1, keepdims=True))
     f_mean, f_var = (part[line.layout.order.index(d)] for part in _function_moments(line, GRID[:, None]))
     theta = line.model.thetas[[b.likelihood.kind for b in line.layout.blocks].index("gaussian")]
@@ -266,7 +282,7 @@ def _row_bounds(predictor: Predictor, table: Table, q: LatentNormal) -> np.ndarr
             cells = evaluate.expected_log_probs(predictor.layout, thetas, values, seen, *f, predictor.rules)
             return jnp.concatenate(cells, 1).sum(1)
 
-        return jax.lax.map(one_draw, noise).mean(0) - kl_x(q)
+        return jax.lax.map(one_draw, noise).mean(0) - kl_to_prior(predictor.model.prior, q)
 
     with jax.enable_x64(True):
         return np.asarray(bounds(q))
@@ -286,6 +302,16 @@ def test_refining_raises_the_bound_of_every_row(plane, table):
     after = _row_bounds(plane, table, latent(replace(plane, refined=True), table))
     assert (after > before - 1e-3).all()
     assert (after - before).mean() > 0.1
+
+
+def test_refining_under_a_mixture_raises_its_bound(plane, table):
+    """That of the mixture, which is not that of N(0, I)."""
+    means, covariances = np.array([[-1.0, 0.5], [1.5, 0.0]]), np.tile(0.3 * np.eye(2), (2, 1, 1))
+    mixed = replace(with_prior(plane, mixture_of(WEIGHTS, means, covariances, np.float64)), refined=True)
+    q = latent(mixed, table)
+    assert (_row_bounds(mixed, table, q) > _row_bounds(mixed, table, latent(plane, table)) - 1e-3).all()
+    other = latent(replace(plane, refined=True), table)
+    assert (_row_bounds(mixed, table, q) - _row_bounds(mixed, table, other)).mean() > 0.1
 
 
 def test_refined_rows_do_not_touch_each_other(plane, table):
@@ -311,7 +337,7 @@ def test_drawn_rows_have_the_moments_of_the_model(line, table):
     rows = draw_rows(line, empty, seed=1)
     np.testing.assert_array_equal(rows, draw_rows(line, empty, seed=1))
     assert (rows != draw_rows(line, empty, seed=2)).any()
-    weights = stats.norm.pdf(GRID) * (GRID[1] - GRID[0])
+    weights = np.exp(_log_prior(line)) * (GRID[1] - GRID[0])
     f_mean, f_var = _function_moments(line, GRID[:, None])
     place = {line.layout.order[at]: at for at in range(3)}
     for d, column in enumerate(table.schema.used):

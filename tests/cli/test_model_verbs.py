@@ -3,6 +3,7 @@
 import csv
 import gzip
 import json
+import re
 import shutil
 
 import numpy as np
@@ -63,6 +64,14 @@ def test_fit_answers_in_json(home):
 def test_model_folder_holds_no_pickle_and_no_leftovers(home):
     assert sorted(path.name for path in (home / "model").iterdir()) == ["model.json", "model.safetensors"]
     assert not [path for path in home.iterdir() if path.name.startswith(".")]
+
+
+def test_fit_with_groups_says_how_large_they_are(home, tmp_path):
+    small = ("--groups", 2, "--epochs", 3, "--inducing", 8, "--seed", 1, "--exclude", "outcome")
+    result = run("fit", home / "t.csv", "--out", tmp_path / "model", *small)
+    assert result.exit_code == 0, result.stderr
+    assert re.search(r"groups: \d+%, \d+% of the rows", result.stdout + result.stderr)
+    assert json.loads((home / "fit.json").read_text())["group_weights"] == [1.0]
 
 
 def test_fit_with_one_seed_is_repeatable(home, tmp_path):

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plurigp.inference.training import batches
+from plurigp.inference.batches import batches
 
 
 @given(st.integers(1, 500), st.integers(1, 600))

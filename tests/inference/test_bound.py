@@ -12,6 +12,7 @@ import pytest
 from scipy import special, stats
 
 from plurigp.data import KINDS, Column, Schema
+from plurigp.inference.batches import batches
 from plurigp.inference.bound import Batch, Bound, BoundSpec, Perturbation, _kept, _normals, bound, no_perturbation
 from plurigp.inference.encoder import FreeRows
 from plurigp.inference.gp.kernels import make_kernel
@@ -24,7 +25,7 @@ from plurigp.inference.gp.sparse import (
     prior,
 )
 from plurigp.inference.model import Model
-from plurigp.inference.training import batches
+from plurigp.inference.prior import mixture_of, standard_mixture
 from plurigp.likelihoods.families.gaussian import FLOOR
 from plurigp.likelihoods.layout import make_layout, rules_of
 
@@ -50,10 +51,6 @@ class World:
 HEAVY = ("censored_lognormal", "censored_gamma", "zero_one_beta")  # long programs of the same make as others here
 HERE = tuple(kind for kind in KINDS if kind not in HEAVY)
 CORE = ("gaussian", "bernoulli", "beta", "poisson", "categorical")  # the paper's; the others wait for the slow tests
-
-
-def of_one(kind: str):
-    return pytest.param((kind,), id=kind, marks=() if kind in CORE else pytest.mark.slow)
 
 
 FULL, LIGHT = World(HERE, 20), World(("gaussian", "bernoulli", "categorical"), 4)
@@ -181,11 +178,23 @@ def log_density(kind: str, f: np.ndarray) -> np.ndarray:
     return special.log_softmax(f, axis=-1)[:, np.arange(3), y.astype(int)]
 
 
+WEIGHTS, MEANS, VARIANCES = np.array([0.7, 0.3]), np.array([-0.8, 1.2]), np.array([0.3, 0.6])  # of two groups
+MIXTURE = mixture_of(WEIGHTS, MEANS[:, None], VARIANCES[:, None, None], np.float64)
+PRIORS = {"normal": None, "mixture": MIXTURE}
+
+
 @pytest.fixture(scope="module")
-def prior_draws() -> np.ndarray:
+def draws_of_priors() -> dict[str, np.ndarray]:
     """Draws of (x, f at the three rows) from the model itself, not its sparse form: standardised f [n 3 5]."""
     rng, n = np.random.default_rng(11), 200_000
     x = rng.normal(size=(n, 3))
+    group = np.random.default_rng(12).choice(2, (n, 3), p=WEIGHTS)
+    places = {"normal": x, "mixture": MEANS[group] + np.sqrt(VARIANCES[group]) * x}
+    return {name: _functions(x, np.random.default_rng(13)) for name, x in places.items()}
+
+
+def _functions(x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    n = len(x)
     K = np.exp(-0.5 * (x[:, :, None] - x[:, None, :]) ** 2) + 1e-9 * np.eye(3)
     return np.linalg.cholesky(K) @ rng.normal(size=(n, 3, 5))
 
@@ -244,11 +253,18 @@ def bounds(model: Model, q: tuple, batch: Batch, key: jax.Array) -> jax.Array:
     return jax.lax.map(one, jax.random.split(key, N_KEYS))
 
 
-@pytest.mark.parametrize("kinds", [*(of_one(kind) for kind in HERE), pytest.param(COMPOSITE, id="composite")])
-def test_below_the_evidence_and_closer_as_q_improves(kinds, prior_draws):
+CASES = [
+    *(pytest.param((kind,), "normal", id=kind, marks=() if kind in CORE else pytest.mark.slow) for kind in HERE),
+    *(pytest.param((kind,), "mixture", id=f"{kind}-mixture", marks=pytest.mark.slow) for kind in HERE),
+    *(pytest.param(COMPOSITE, name, id=f"composite-{name}") for name in PRIORS),
+]
+
+
+@pytest.mark.parametrize(("kinds", "name"), CASES)
+def test_below_the_evidence_and_closer_as_q_improves(kinds, name, draws_of_priors):
     gap_in_table = kinds == COMPOSITE
-    model, batch = make_model(FULL, 3), tiny_batch(FULL, kinds, gap_in_table)
-    evidence, evidence_error = log_evidence(prior_draws, model, kinds, gap_in_table)
+    model, batch = replace(make_model(FULL, 3), prior=PRIORS[name]), tiny_batch(FULL, kinds, gap_in_table)
+    evidence, evidence_error = log_evidence(draws_of_priors[name], model, kinds, gap_in_table)
     assert evidence_error < 0.02
     P = FULL.P
     q = (model.encoder, jnp.zeros((P, 3)), jnp.zeros((P, 3, 3)))
@@ -290,6 +306,59 @@ def test_equals_the_evidence_where_q_can_be_exact():
     assert float(before.total) < evidence - 0.1
     assert float(after.total) == pytest.approx(evidence, abs=1e-4)
     assert float(after.kl_x) == pytest.approx(0, abs=1e-12)
+
+
+# --- a mixture as prior ---
+
+
+@pytest.mark.parametrize("groups", [1, 3])
+def test_groups_that_are_all_standard_normal_change_nothing(groups):
+    """Neither the bound nor its gradient: so one program serves training before and after the groups start."""
+    model, q, batch = make_model(LIGHT, 8), posterior_away_from_the_prior(), whole(*wide_table(8))
+    equal = replace(model, prior=standard_mixture(groups, 1))
+    values, slopes = zip(*(value_and_slopes(m, q, batch) for m in (model, equal)), strict=True)
+    assert float(values[1]) == pytest.approx(float(values[0]), rel=1e-12)
+    for one, other in zip(*(jax.tree.leaves(replace(by, prior=None)) for by in slopes), strict=True):
+        np.testing.assert_allclose(other, one, rtol=1e-9, atol=1e-12)
+
+
+def test_gradients_with_a_mixture_are_those_of_finite_differences():
+    """Along a random direction of all parameters; the mixture itself has none, since Adam must not move it."""
+    q, batch = posterior_away_from_the_prior(), whole(*wide_table(8))
+    model = replace(make_model(LIGHT, 8), prior=MIXTURE)
+    _, slopes = value_and_slopes(model, q, batch)
+    assert all((np.asarray(leaf) == 0).all() for leaf in jax.tree.leaves(slopes.prior))
+    rng = np.random.default_rng(1)
+    way = jax.tree.map(lambda leaf: rng.normal(size=np.shape(leaf)), replace(model, prior=None))
+
+    def moved(step: float) -> float:
+        there = jax.tree.map(lambda leaf, d: leaf + step * d, replace(model, prior=None), way)
+        return float(value_and_slopes(replace(there, prior=MIXTURE), q, batch)[0])
+
+    pairs = zip(jax.tree.leaves(way), jax.tree.leaves(replace(slopes, prior=None)), strict=True)
+    expected = sum(float((np.asarray(by) * d).sum()) for d, by in pairs)
+    assert expected == pytest.approx((moved(1e-5) - moved(-1e-5)) / 2e-5, rel=1e-4)
+
+
+@eqx.filter_jit
+def value_and_slopes(model: Model, q, batch: Batch) -> tuple:
+    return eqx.filter_value_and_grad(lambda m: bound(LIGHT.spec, m, q, batch, jax.random.key(0))[0].total)(model)
+
+
+def test_what_rows_tell_a_mixture_is_weighted_and_free_of_padding():
+    """Batches of an epoch average to the table's sums, as the bound's parts do."""
+    values, seen = wide_table(23)
+    model, q = replace(make_model(LIGHT, 23), prior=MIXTURE), posterior_away_from_the_prior()
+    groups = jax.jit(lambda batch: bound(LIGHT.spec, model, q, batch, jax.random.key(0))[1].groups)
+    full = groups(whole(values, seen))
+    assert float(full.n_rows.sum()) == pytest.approx(23)
+    weight = jnp.asarray(5.0)
+    parts = [
+        groups(Batch(jnp.asarray(values[r]), jnp.asarray(seen[r]), jnp.asarray(r), jnp.asarray(k), weight))
+        for r, k in zip(*batches(23, 5, np.random.default_rng(0)), strict=True)
+    ]
+    for total, *each in zip(full, *parts, strict=True):
+        np.testing.assert_allclose(np.mean(each, axis=0), total, rtol=1e-9)
 
 
 # --- batches, draws and weights ---

@@ -11,18 +11,18 @@ import pytest
 from plurigp.data import Coder
 from plurigp.datasets import simulate
 from plurigp.inference import training
+from plurigp.inference.batches import TrainingTable, batches
 from plurigp.inference.bound import Batch, Bound, BoundSpec, _normals, bound
 from plurigp.inference.gp.linalg import pack, unpack, unpack_doubled
 from plurigp.inference.gp.sparse import Natural, posterior_of, posterior_of_log_cholesky, with_full_kl
 from plurigp.inference.model import Settings, init_model
+from plurigp.inference.prior import by_weight, update_prior
 from plurigp.inference.schedule import WINDOW, Rates, Schedule
 from plurigp.inference.training import (
     LogCholesky,
     State,
     Trained,
-    TrainingTable,
     _key,
-    batches,
     finalise,
     refresh,
     run_epoch,
@@ -424,3 +424,37 @@ def test_adams_covariance_is_restored_as_the_natural_one(rng):
     np.testing.assert_allclose(ours.logdet, expected.logdet, rtol=1e-8)
     np.testing.assert_array_equal(ours.m, q.m)
     assert finalise(state, 1.0) is state
+
+
+# --- a mixture as prior ---
+
+
+@pytest.mark.parametrize("optimizer", ["natural", "adam"])
+def test_groups_start_after_the_first_plateau_and_move_by_their_own_steps_alone(world, optimizer, monkeypatch):
+    """Two thirds of the epochs at N(0, I), which Adam leaves as it is; then a mixture, updated after every epoch."""
+    priors = []
+
+    def recording(spec, state, *args):
+        after, n, epoch = run_epoch(spec, state, *args)
+        priors.append((state.model.prior, after.model.prior, epoch.groups))
+        return after, n, epoch
+
+    monkeypatch.setattr(training, "run_epoch", recording)
+    start = init_model(0, replace(SETTINGS, n_groups=2), world.schema, world.layout, world.values, world.seen)
+    schedule = Schedule(max_epochs=6, batch_size=BATCH, optimizer=optimizer)
+    run = train(world.spec, start, world.data(), schedule, 0)
+    assert len(run.epochs) == 6
+    for before, after, rows in priors:
+        assert as_bytes(before) == as_bytes(after)
+        assert rows.n_rows.sum() == pytest.approx(N, rel=1e-5)
+    assert [as_bytes(before) == as_bytes(start.prior) for before, _, _ in priors] == [True] * 4 + [False] * 2
+    expected = by_weight(update_prior(priors[-1][2], np.float32))
+    assert as_bytes(run.model.prior) == as_bytes(expected)
+    at_once = evaluate(world.spec, run, world.data(), 16)
+    assert float(run.bound.kl_x) == pytest.approx(float(at_once.kl_x), rel=1e-4)
+
+
+def test_groups_start_at_the_plateau_and_training_reaches_a_second_one(world):
+    start = init_model(0, replace(SETTINGS, n_groups=2), world.schema, world.layout, world.values, world.seen)
+    run = train(world.spec, start, world.data(), Schedule(max_epochs=500, batch_size=BATCH, tol=1e9), 0)
+    assert (run.stopped, len(run.epochs)) == ("plateau", 3 * WINDOW + 4 * WINDOW)

@@ -91,7 +91,7 @@ def _whole_rows(
     p: Predictor, values: Array, seen: Array, chosen: Array, qx: LatentNormal, noise: Array
 ) -> tuple[Float[Array, "B D"], Float[Array, " B"], Float[Array, " B"]]:
     """E_q(x) E_q(f|x) log p(y|f) of every cell; log p of the row's seen cells; the same of the `chosen` columns."""
-    proposals = propose(qx, noise)
+    proposals = propose(p.model.prior, qx, noise)
 
     def one_draw(x: Array) -> tuple[Array, Array, Array]:
         f = moments(p.model.gp, p.q, project(p.model.gp, x))
@@ -112,7 +112,7 @@ def _hidden_cells(
     p: Predictor, scorer: Predictor, truth: Array, known: Array, seen: Array, qx: LatentNormal, noise: Array
 ) -> Float[Array, "B D"]:
     """log Σ_s w_s p(y_d|x_s): the weights by the model itself from the seen cells, the cells by the scorer."""
-    proposals = propose(qx, noise)
+    proposals = propose(p.model.prior, qx, noise)
 
     def one_draw(x: Array) -> tuple[Array, Array]:
         f = moments(p.model.gp, p.q, project(p.model.gp, x))

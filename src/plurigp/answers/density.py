@@ -19,7 +19,7 @@ def _densities(
     p: Predictor, values: Array, seen: Array, qx: LatentNormal, noise: Array
 ) -> tuple[Float[Array, " B"], Float[Array, " B"]]:
     """log (1/S) Σ_s p(x_s)/r(x_s) Π_d p(y_d|x_s), and the effective number of draws."""
-    proposals = latent.propose(qx, noise)
+    proposals = latent.propose(p.model.prior, qx, noise)
     rows = jax.lax.map(lambda x: latent.log_probs_at(p, values, seen, x)[0].sum(1), proposals.x)
     weights = rows + proposals.log_ratio
     total = jax.nn.logsumexp(weights, axis=0)
@@ -42,7 +42,7 @@ def _cells(
     p: Predictor, truth: Array, known: Array, seen: Array, qx: LatentNormal, noise: Array
 ) -> tuple[Float[Array, "B D"], Float[Array, " B"]]:
     """log Σ_s w_s p(y_d|x_s) for every known cell, the weights by the seen ones alone, and their effective number."""
-    proposals = latent.propose(qx, noise)
+    proposals = latent.propose(p.model.prior, qx, noise)
     cells = jax.lax.map(lambda x: latent.log_probs_at(p, truth, known, x)[0], proposals.x)
     weights = latent.log_weights(proposals.log_ratio, jnp.where(seen, cells, 0).sum(2))
     return jax.nn.logsumexp(weights[:, :, None] + cells, axis=0), latent.effective_size(weights)

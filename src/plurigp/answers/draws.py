@@ -5,7 +5,6 @@ from concurrent.futures import Future
 from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
@@ -24,25 +23,13 @@ from plurigp.answers.predictor import (
 from plurigp.core.arrays import Array
 from plurigp.data import Table
 from plurigp.inference.compiling import compile_in_background, jax_runtime
-from plurigp.inference.encoder import LatentNormal
 from plurigp.inference.gp.linalg import unpack_doubled
 from plurigp.inference.gp.sparse import SparseGP, project
+from plurigp.inference.prior import draw_positions
 from plurigp.likelihoods import evaluate
 from plurigp.likelihoods.evaluate import Thetas
 from plurigp.likelihoods.families.gaussian import draw_noise
 from plurigp.likelihoods.layout import blocks_with
-
-
-@jax.jit
-def _weighted_draws(
-    p: Predictor, values: Array, seen: Array, qx: LatentNormal, noise: Array
-) -> tuple[Float[Array, "S B Q"], Float[Array, "S B"], Float[Array, " B"]]:
-    """Draws of x, their weights and their effective number."""
-    proposals = latent.propose(qx, noise)
-    rows = jax.lax.map(lambda x: latent.log_probs_at(p, values, seen, x)[0].sum(1), proposals.x)
-    logs = latent.log_weights(proposals.log_ratio, rows)
-    return proposals.x, jnp.exp(logs), latent.effective_size(logs)
-
 
 _moments_at, _project = jax.jit(moments_at), jax.jit(project)
 
@@ -73,7 +60,7 @@ def draw_rows(predictor: Predictor, table: Table, seed: int) -> np.ndarray:
 
     def draw(p: Predictor, chunk: Chunk) -> np.ndarray:
         n, values = chunk.n_rows, chunk.values
-        x = rng.normal(size=(len(values), p.n_components))
+        x = draw_positions(p.model.prior, rng, len(values), p.n_components)
         f_mean, f_var = (np.asarray(part).T[:n] for part in _moments_at(p, x))
         noise = _draw_noise(p, rng, (n,))
         f = rng.normal(f_mean, noise.spread * np.sqrt(f_var))
@@ -83,7 +70,7 @@ def draw_rows(predictor: Predictor, table: Table, seed: int) -> np.ndarray:
 
 
 def draw_table(predictor: Predictor, table: Table, seed: int) -> np.ndarray:
-    """Coded rows [N D] that share one draw of all functions, as the rows of a table do: x ~ N(0, I), then cells.
+    """Coded rows [N D] that share one draw of all functions, as the rows of a table do: x from the prior, then cells.
 
     The table gives companion slots such as trials. Its cells are not used: a draw within a cell's bounds is that cell.
     """
@@ -93,7 +80,7 @@ def draw_table(predictor: Predictor, table: Table, seed: int) -> np.ndarray:
 
     def draw(p: Predictor, chunk: Chunk) -> np.ndarray:
         n, values = chunk.n_rows, chunk.values
-        x = rng.normal(size=(len(values), p.n_components))
+        x = draw_positions(p.model.prior, rng, len(values), p.n_components)
         f = _functions_at(p.model.gp, decoder, x, rng)
         return evaluate.draws(p.layout, decoder.noise.thetas, values[:n], f[:n], rng)
 
@@ -146,7 +133,7 @@ def compile_draws(predictor: Predictor, n_rows: int) -> "Future[None]":
         qx = jax.eval_shape(latent.encode_chunk, predictor, values, seen)
     return compile_in_background(
         (latent.encode_chunk, (predictor, values, seen)),
-        (_weighted_draws, (predictor, values, seen, qx, noise)),
+        (latent.weighted_draws, (predictor, values, seen, qx, noise)),
         (_project, (in_precision(predictor.model.gp, np.float64), x)),
     )
 
@@ -184,7 +171,8 @@ def draw_given(
         decoders = list(_draw_decoders(predictor, rng, n_draws, functions))
         for chunk in chunks(layout, table, predictor.dtype):
             n, first = chunk.n_rows, int(chunk.rows[0])
-            found = _weighted_draws(predictor, chunk.values, chunk.seen, latent.latent_chunk(predictor, chunk), noise)
+            qx = latent.latent_chunk(predictor, chunk)
+            found = latent.weighted_draws(predictor, chunk.values, chunk.seen, qx, noise)
             x, weights, size = (np.asarray(part, np.float64) for part in found)
             sizes.append(size[:n])
             given = (x, weights, chunk.values[:n].astype(np.float64))

@@ -20,7 +20,7 @@ def _means(
     p: Predictor, values: Array, seen: Array, qx: LatentNormal, noise: Array
 ) -> tuple[tuple[Float[Array, "B _ _"], ...], Float[Array, " B"]]:
     """Σ_s w_s E[y_d|x_s], per block (a probability per level for categories), and the effective number of draws."""
-    proposals = propose(qx, noise)
+    proposals = propose(p.model.prior, qx, noise)
 
     def one_draw(x: Array) -> tuple[Array, tuple[Array, ...]]:
         cells, f = log_probs_at(p, values, seen, x)

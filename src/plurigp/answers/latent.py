@@ -13,9 +13,10 @@ from jaxtyping import Bool, Float
 from plurigp.answers.predictor import Chunk, Predictor, moments_at, over_chunks, standard_draws
 from plurigp.core.arrays import Array, Scalar
 from plurigp.data import Table
-from plurigp.inference.encoder import FreeRows, LatentNormal, independent, kl_x
+from plurigp.inference.encoder import FreeRows, LatentNormal, independent
 from plurigp.inference.model import encode
 from plurigp.inference.optimise import minimise
+from plurigp.inference.prior import MixturePrior, group_moments, kl_to_prior, one_group
 from plurigp.likelihoods import evaluate
 
 REFINE_STEPS, REFINE_RATE, REFINE_DRAWS = 100, 0.1, 4
@@ -30,10 +31,13 @@ def encode_chunk(p: Predictor, values: Array, seen: Array) -> LatentNormal:
 
 
 def latent_chunk(predictor: Predictor, chunk: Chunk) -> LatentNormal:
-    """q(x) by the encoder, refined if asked for; without an encoder, refined from a start of mean 0 and sd ½."""
+    """q(x) by the encoder, refined if asked for; without an encoder, refined from the prior's mean and half its sd."""
     if isinstance(predictor.model.encoder, FreeRows):
         shape = (len(chunk.values), predictor.n_components)
-        return _refine(predictor, chunk.values, chunk.seen, independent(np.zeros(shape), np.full(shape, 0.5)))
+        _, mean, covariance = group_moments(one_group(predictor.model.prior), predictor.n_components)
+        sd = np.sqrt(np.diagonal(covariance[0]))
+        start = independent(*(np.array(np.broadcast_to(part, shape)) for part in (mean, 0.5 * sd)))
+        return _refine(predictor, chunk.values, chunk.seen, start)
     q = encode_chunk(predictor, chunk.values, chunk.seen)
     return _refine(predictor, chunk.values, chunk.seen, q) if predictor.refined else q
 
@@ -70,7 +74,7 @@ def _refine(p: Predictor, values: Float[Array, "B V"], seen: Bool[Array, "B D"],
             cells = evaluate.expected_log_probs(p.layout, p.model.thetas, values, seen, f_mean, f_var, p.rules)
             return sum((block.sum() for block in cells), jnp.zeros(()))
 
-        return p.kl_weight * kl_x(qx).sum() - jax.lax.map(one_draw, noise).mean()
+        return p.kl_weight * kl_to_prior(p.model.prior, qx).sum() - jax.lax.map(one_draw, noise).mean()
 
     free = (jnp.asarray(start.mean), jnp.zeros_like(start.mean))
     return refined(minimise(objective, free, REFINE_STEPS, REFINE_RATE, 0.02))
@@ -86,16 +90,36 @@ class Proposals(NamedTuple):
     log_ratio: Float[Array, "S B"]
 
 
-def propose(qx: LatentNormal, noise: Float[Array, "S Q"]) -> Proposals:
+def propose(prior: MixturePrior | None, qx: LatentNormal, noise: Float[Array, "S Q"]) -> Proposals:
     """The last PRIOR_DRAWS of the S draws come from the prior and r is the mixture of both, so no weight exceeds
-    S / PRIOR_DRAWS however narrow q(x) is."""
+    S / PRIOR_DRAWS however narrow q(x) is. Of a prior with groups each has its draw."""
+    if prior is not None:
+        return _propose_by_group(prior, qx, noise)
     n_draws = len(noise)
     n_prior = min(PRIOR_DRAWS, n_draws - 1)
     share = np.log([1 - n_prior / n_draws, max(n_prior, 1e-300) / n_draws])
-    from_prior = (np.arange(n_draws) >= n_draws - n_prior)[:, None, None]
-    x = jnp.where(from_prior, noise[:, None, :], qx.at(noise[:, None, :]))
+    x = jnp.where(_last(n_prior, n_draws), noise[:, None, :], qx.at(noise[:, None, :]))
     log_p = -0.5 * (x**2).sum(2)
     return Proposals(x, log_p - jnp.logaddexp(share[0] + qx.log_density(x), share[1] + log_p))
+
+
+def _propose_by_group(prior: MixturePrior, qx: LatentNormal, noise: Float[Array, "S Q"]) -> Proposals:
+    """The groups take turns, whatever their weights, and r has each in the share of its draws: a small group that q(x)
+    misses is tried too, and the sum over draws stays unbiased."""
+    n_draws, K = len(noise), prior.n_groups
+    n_prior = min(max(PRIOR_DRAWS, K), n_draws - 1)
+    group = np.arange(n_draws)[::-1] % K
+    counts = np.bincount(group[n_draws - n_prior :], minlength=K)
+    from_prior = prior.means[group] + jnp.einsum("sij,sj->si", prior.roots[group], noise)
+    x = jnp.where(_last(n_prior, n_draws), from_prior[:, None, :], qx.at(noise[:, None, :]))
+    by_group = prior.log_densities(x)
+    parts = jnp.concatenate([qx.log_density(x)[:, :, None], by_group], 2)
+    log_r = jax.nn.logsumexp(parts, axis=2, b=np.array([n_draws - n_prior, *counts]) / n_draws)
+    return Proposals(x, jax.nn.logsumexp(prior.log_weights + by_group, axis=2) - log_r)
+
+
+def _last(n_prior: int, n_draws: int) -> Bool[np.ndarray, "S 1 1"]:
+    return (np.arange(n_draws) >= n_draws - n_prior)[:, None, None]
 
 
 def log_probs_at(p: Predictor, values: Array, seen: Array, x: Array) -> tuple[Float[Array, "B D"], tuple[Array, Array]]:
@@ -112,6 +136,17 @@ def log_weights(log_ratio: Float[Array, "S B"], rows: Float[Array, "S B"]) -> Fl
 def effective_size(log_weights: Float[Array, "S B"]) -> Float[Array, " B"]:
     """Kish's effective sample size of a row's draws of x, 1 / Σ_s w_s²."""
     return jnp.exp(-jax.nn.logsumexp(2 * log_weights, axis=0))
+
+
+@jax.jit
+def weighted_draws(
+    p: Predictor, values: Array, seen: Array, qx: LatentNormal, noise: Array
+) -> tuple[Float[Array, "S B Q"], Float[Array, "S B"], Float[Array, " B"]]:
+    """Draws of x, their weights and their effective number."""
+    proposals = propose(p.model.prior, qx, noise)
+    rows = jax.lax.map(lambda x: log_probs_at(p, values, seen, x)[0].sum(1), proposals.x)
+    logs = log_weights(proposals.log_ratio, rows)
+    return proposals.x, jnp.exp(logs), effective_size(logs)
 
 
 def warn_of_few_draws(sizes: Float[np.ndarray, " N"]) -> None:

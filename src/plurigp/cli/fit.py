@@ -22,6 +22,9 @@ def fit(  # long: its options
     components: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Latent dimensions.", show_default="2")
     ] = None,
+    groups: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Groups of rows, learned with the map.", show_default="1")
+    ] = None,
     epochs: Annotated[
         int | None,
         typer.Option(
@@ -52,7 +55,7 @@ def fit(  # long: its options
     check_folder(out, force)
     if not json:
         say_progress(f"reading {table} …")  # before the imports, which take a second or two
-    options = given(n_components=components, max_epochs=epochs, random_state=seed, kernel=kernel,
+    options = given(n_components=components, n_groups=groups, max_epochs=epochs, random_state=seed, kernel=kernel,
                     encoder=encoder, n_inducing=inducing, batch_size=batch_size)  # fmt: skip
     check_request(out, options)
     from plurigp.data import infer_schema, is_parquet, read_table, to_rows
@@ -98,6 +101,7 @@ def fit_summary(model: "PluriGP", out: Path, n_rows: int, seconds: float) -> dic
         "bound": float(model.elbo_),
         "bound_per_row": float(model.elbo_) / n_rows,
         "lengthscales": [float(length) for length in model.lengthscales_],
+        "group_weights": [float(weight) for weight in model.group_weights_],
         "seconds": round(seconds, 3),
     }
 
@@ -109,4 +113,6 @@ def say_fit(answer: dict[str, Any]) -> None:
     if answer["aside"]:
         say(f"set aside: {', '.join(answer['aside'])}")
     say(f"bound (ELBO): {answer['bound_per_row']:.4f} nats per row")
+    if len(answer["group_weights"]) > 1:
+        say(f"groups: {', '.join(f'{weight:.0%}' for weight in answer['group_weights'])} of the rows")
     say(f"wrote the model to {answer['model']}")

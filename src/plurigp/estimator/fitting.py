@@ -17,12 +17,13 @@ from plurigp.answers.pit import identity_maps
 from plurigp.answers.predictor import Predictor, in_precision, make_predictor
 from plurigp.data import Coder, Rows
 from plurigp.estimator.progress import FitProgress
+from plurigp.inference.batches import TrainingTable
 from plurigp.inference.bound import BoundSpec
 from plurigp.inference.compiling import jax_runtime
 from plurigp.inference.gp.sparse import Posterior, zero_posterior
 from plurigp.inference.model import Model, Settings, init_model
 from plurigp.inference.schedule import Schedule, enough_epochs
-from plurigp.inference.training import EpochMetrics, Trained, TrainingTable, train
+from plurigp.inference.training import EpochMetrics, Trained, train
 from plurigp.likelihoods.layout import Layout, arrange_columns, make_layout, n_shared, rules_of
 from plurigp.likelihoods.rules import Rule
 
@@ -103,7 +104,8 @@ def as_history(rows: Any) -> pd.DataFrame:
 
 def _settings(given: Mapping[str, Any], n_rows: int) -> Settings:
     n_components, n_inducing = int(given["n_components"]), int(min(given["n_inducing"], n_rows))
-    return Settings(n_components, n_inducing, given["kernel"], given["encoder"], start=given["start"])
+    shape = {"start": given["start"], "n_groups": int(given["n_groups"])}
+    return Settings(n_components, n_inducing, given["kernel"], given["encoder"], **shape)
 
 
 def _rules(given: Mapping[str, Any], layout: Layout) -> tuple[Rule, ...]:

@@ -27,6 +27,7 @@ from plurigp.inference.encoder import Encoder, FactorEncoder, FreeRows
 from plurigp.inference.gp.kernels import Kernel, parse_kernel
 from plurigp.inference.gp.sparse import Posterior, SparseGP
 from plurigp.inference.model import Model, Settings
+from plurigp.inference.prior import MixturePrior
 from plurigp.likelihoods.evaluate import Thetas
 from plurigp.likelihoods.layout import Layout, make_layout
 from plurigp.likelihoods.registry import outside_modules
@@ -135,7 +136,7 @@ def load_fitted(arrays: dict[str, np.ndarray], manifest: dict[str, Any]) -> Fitt
 
 def model_arrays(model: Model, q: Posterior) -> dict[str, np.ndarray]:
     """Every array of a trained model under its path in the model, such as "encoder.net_mean.w1"."""
-    tree = {"encoder": model.encoder, "gp": model.gp, "theta": model.thetas, "q": q}
+    tree = {"encoder": model.encoder, "gp": model.gp, "theta": model.thetas, "prior": model.prior, "q": q}
     leaves, _ = jax.tree_util.tree_flatten_with_path(tree)
     named = {jax.tree_util.keystr(path, simple=True, separator="."): np.asarray(leaf) for path, leaf in leaves}
     if not isinstance(model.encoder, FreeRows):
@@ -173,10 +174,11 @@ def model_from_arrays(arrays: dict[str, np.ndarray], settings: Settings, layout:
         {name.split(".")[2]: value for name, value in arrays.items() if name.startswith(f"theta.{number}.")}
         for number in range(len(layout.blocks))
     )
+    prior = build(MixturePrior, "prior") if settings.n_groups > 1 else None
     q = build(Posterior, "q")
     with jaxtyped("context"):  # remembers the length of every named axis
         for name, annotation in annotations.items():
             if not isinstance(arrays[name], get_args(annotation)):
                 found = f"array {name!r} ({'×'.join(map(str, arrays[name].shape))})"
                 raise DataError(f"the saved model's {found} does not fit the others; save the model again")
-    return Model(encoder, gp, thetas), q
+    return Model(encoder, gp, thetas, prior), q

@@ -14,6 +14,7 @@ from plurigp.answers.density import cell_log_density, effective_sample_size, log
 from plurigp.answers.draws import draw_given, draw_rows
 from plurigp.answers.fill import fill_values, levels_of_columns, values_at
 from plurigp.answers.gaps import describe_gaps
+from plurigp.answers.groups import group_probabilities
 from plurigp.answers.latent import positions
 from plurigp.answers.predictor import Predictor
 from plurigp.core.types import DataError
@@ -21,7 +22,8 @@ from plurigp.data import Coder, Rows, Schema, Table, infer_schema, is_parquet, r
 from plurigp.estimator.fitting import FittedModel, as_predictor, as_seed, fit_model, training_table
 from plurigp.estimator.parameters import check_count, check_parameters
 from plurigp.estimator.persistence import load_fitted, read_model, save_fitted
-from plurigp.inference.training import TrainingTable
+from plurigp.inference.batches import TrainingTable
+from plurigp.inference.prior import group_moments
 from plurigp.likelihoods.layout import make_layout
 from plurigp.likelihoods.registry import import_families
 
@@ -32,6 +34,8 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     Parameters
     ----------
     n_components : latent dimensions Q.
+    n_groups : groups K of rows. With more than one, the prior of x is a Gaussian mixture, learned with the map, instead
+        of N(0, I); `group_probabilities` says which group a row belongs to.
     schema : None to infer every column's kind; a dict ``{"column": "kind"}`` of overrides; a Schema; a TOML path.
     n_inducing : inducing points M (capped at the number of rows).
     kernel : "rbf", "matern52", "linear" or a sum such as "linear+rbf".
@@ -65,6 +69,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self,
         n_components: int = 2,
         *,
+        n_groups: int = 1,
         schema: Mapping[str, Any] | Schema | str | Path | None = None,
         n_inducing: int = 50,
         kernel: str = "rbf",
@@ -89,6 +94,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         verbose: bool = False,
     ) -> None:
         self.n_components = n_components
+        self.n_groups = n_groups
         self.schema = schema
         self.n_inducing = n_inducing
         self.kernel = kernel
@@ -135,6 +141,8 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         rows = self._rows(X, reset=True)
         if len(rows) < 2:
             raise DataError("1 sample (row) is not enough to learn a map from; give at least 2 rows")
+        if len(rows) < self.n_groups:
+            raise DataError(f"n_groups={self.n_groups} is more than the table's {len(rows)} rows; give fewer groups")
         coder = Coder.fit(rows, infer_schema(rows, self.schema))
         return training_table(rows, coder, self.dtype), coder
 
@@ -146,6 +154,8 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.pit_maps_, self.history_ = fitted.pit_maps, fitted.history
         self.elbo_, self.stopped_, self.n_iter_ = fitted.elbo, fitted.stopped, len(fitted.history)
         self.lengthscales_ = np.exp(np.asarray(fitted.model.gp.kernel.log_lengthscales, float)[-1])
+        groups = group_moments(fitted.model.prior, fitted.settings.n_components)
+        self.group_weights_, self.group_means_, self.group_covariances_ = groups
 
     @property
     def predictor_(self) -> Predictor:
@@ -190,6 +200,10 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """Latent means [N Q]; with return_std also their sd. A row's answer does not depend on the other rows."""
         mean, sd = positions(self.predictor_, self._table(X))
         return (mean, sd) if return_std else mean
+
+    def group_probabilities(self, X: Any) -> np.ndarray:
+        """p(group | the row's observed cells) [N K], the largest group first, as in `group_weights_`."""
+        return group_probabilities(self.predictor_, self._table(X))
 
     def inverse_transform(self, X: Any) -> pd.DataFrame:
         """The table expected at latent positions [N Q], in the columns' own units and levels."""
@@ -285,7 +299,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return self._in_own_units(reconstruction(self.predictor_, table), table)
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> pd.DataFrame:
-        """New rows drawn from the model, x ~ N(0, I), in the columns' own units and levels."""
+        """New rows drawn from the model, x from its prior, in the columns' own units and levels."""
         check_is_fitted(self)
         check_count("n_samples", n_samples)
         return self.coder_.frame(draw_rows(self.predictor_, self._empty(n_samples), as_seed(random_state)))

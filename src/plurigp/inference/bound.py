@@ -10,9 +10,10 @@ import numpy as np
 from jaxtyping import Bool, Float, Int, Key
 
 from plurigp.core.arrays import Array, Scalar
-from plurigp.inference.encoder import kl_x, spread
+from plurigp.inference.encoder import spread
 from plurigp.inference.gp.sparse import Posterior, kl_u, moments, project
 from plurigp.inference.model import Model, encode
+from plurigp.inference.prior import GroupStatistics, group_statistics, kl_to_prior
 from plurigp.likelihoods.evaluate import expected_log_probs
 from plurigp.likelihoods.layout import Layout
 from plurigp.likelihoods.rules import Rule
@@ -61,12 +62,13 @@ class Perturbation(NamedTuple):
 
 
 class Trace(NamedTuple):
-    """What the natural-gradient step and the check for a collapsed map need from inside the bound."""
+    """What natural gradients, the check for a collapsed map and a mixture as prior need from inside the bound."""
 
     A: Float[Array, "M S"]
     f_mean: Float[Array, "P S"]
     spread: Float[Array, " Q"]
     jitter: Scalar
+    groups: GroupStatistics | None  # of a mixture, weighted like the bound's parts
 
 
 def no_perturbation(spec: BoundSpec, n_rows: int, dtype: jnp.dtype) -> Perturbation:
@@ -112,5 +114,6 @@ def bound(
     draws_key = jax.random.fold_in(key, 2) if spec.sampling else None
     cells = expected_log_probs(spec.layout, model.thetas, values, seen, f_mean, f_var, spec.rules, draws_key)
     fit = tuple(batch.weight * block.sum() / spec.n_draws for block in cells)
-    kl_rows = batch.weight * spec.kl_weight * jnp.where(batch.real, kl_x(qx), 0).sum()
-    return Bound(fit, kl_rows, kl_u(q)), Trace(rows.A, f_mean, spread(qx, batch.real), rows.jitter)
+    kl_rows = batch.weight * spec.kl_weight * jnp.where(batch.real, kl_to_prior(model.prior, qx), 0).sum()
+    groups = None if model.prior is None else group_statistics(model.prior, qx, batch.weight * batch.real)
+    return Bound(fit, kl_rows, kl_u(q)), Trace(rows.A, f_mean, spread(qx, batch.real), rows.jitter, groups)

@@ -13,6 +13,7 @@ from plurigp.data import Schema
 from plurigp.inference.encoder import Encoder, FactorEncoder, FreeRows, LatentNormal, make_network, soft_clip
 from plurigp.inference.gp.kernels import make_kernel
 from plurigp.inference.gp.sparse import SparseGP
+from plurigp.inference.prior import MixturePrior, standard_mixture
 from plurigp.likelihoods.evaluate import Thetas, column_starts, encoder_features, seen_features
 from plurigp.likelihoods.layout import Layout
 
@@ -31,14 +32,16 @@ class Settings:
     n_hidden: int = 40
     start: str = "informed"
     lengthscale: float = 6.0
+    n_groups: int = 1
 
 
 class Model(eqx.Module):
-    """Everything Adam moves; q(v) is kept apart, since natural gradients move it."""
+    """Everything Adam moves, and the prior of x; q(v) is kept apart, since natural gradients move it."""
 
     encoder: FactorEncoder | Encoder | FreeRows
     gp: SparseGP
     thetas: Thetas
+    prior: MixturePrior | None = None  # N(0, I) if None; a mixture is moved by expectation maximisation
 
 
 def encode(
@@ -73,7 +76,8 @@ def init_model(
         bias if informed else np.zeros_like(bias),
         np.zeros(layout.n_functions),
     )
-    model = Model(encoder, gp, thetas)
+    prior = standard_mixture(settings.n_groups, settings.n_components) if settings.n_groups > 1 else None
+    model = Model(encoder, gp, thetas, prior)
     if settings.encoder == "free":
         model = eqx.tree_at(lambda m: m.encoder, model, _free_rows(model, layout, values, seen))
     return jax.tree.map(lambda leaf: np.asarray(leaf, np.float32), model)

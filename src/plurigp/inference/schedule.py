@@ -13,6 +13,7 @@ WINDOW = 10  # epochs over which the bound is smoothed, at least, before a plate
 WINDOW_SHARE = 0.25  # of all epochs so far, if that is more
 COOLDOWN_SHARE = 0.2  # share of the epochs spent letting both step sizes fall to FINAL_RATE_FACTOR of their value
 FINAL_RATE_FACTOR = 0.03
+BEFORE_GROUPS_SHARE = 2 / 3  # of the epochs, at most, before a mixture as prior starts: the rest is half as many
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,11 @@ def enough_epochs(n_rows: int, batch_size: int, passes: Passes = DEFAULT_PASSES)
     """The default max_epochs for a table of so many rows."""
     n_batches = -(-n_rows // batch_size)
     return max(passes.least, min(passes.most, passes.steps // n_batches))
+
+
+def before_groups(schedule: Schedule) -> int:
+    """Epochs, at most, before a mixture as prior starts."""
+    return max(1, round(BEFORE_GROUPS_SHARE * schedule.max_epochs))
 
 
 class Rates(NamedTuple):
@@ -105,6 +111,11 @@ class Plateau:
             return 1.0
         share = (len(self.totals) - self.cooling_from) / max(self.cooling_until - self.cooling_from, 1)
         return float(FINAL_RATE_FACTOR**share)
+
+    @property
+    def reached(self) -> bool:
+        """Has the main phase ended?"""
+        return self.cooling_from is not None
 
     @property
     def finished(self) -> bool:

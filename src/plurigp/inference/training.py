@@ -1,6 +1,7 @@
 """The training loop: natural gradients for q(v), Adam for the rest, batch by batch."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -12,13 +13,15 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Float, Int
 
 from plurigp.core.arrays import Array, Scalar
+from plurigp.inference.batches import TrainingTable
 from plurigp.inference.bound import Batch, Bound, BoundSpec, Perturbation, bound, no_perturbation
 from plurigp.inference.compiling import compile_in_background
 from plurigp.inference.gp import sparse
 from plurigp.inference.gp.linalg import inverse_root, pack, unpack_doubled
 from plurigp.inference.gp.sparse import LogCholesky, MomentGradients, Natural, Posterior, SharedBasis
-from plurigp.inference.model import Model
-from plurigp.inference.schedule import Plateau, Rates, Schedule, rates_of
+from plurigp.inference.model import Model, encode
+from plurigp.inference.prior import GroupStatistics, MixturePrior, by_weight, start_prior, update_prior
+from plurigp.inference.schedule import Plateau, Rates, Schedule, before_groups, rates_of
 
 MAX_GRAD_NORM = 50.0  # of the batch gradient per row, clipped: one extreme batch must not fill Adam's memory
 ADAM = optax.chain(optax.clip_by_global_norm(MAX_GRAD_NORM), optax.scale_by_adam())
@@ -27,6 +30,7 @@ FINAL_DRAWS = 4  # draws of x per row for the final bound; fewer above FINAL_ROW
 FINAL_ROWS = 5_000
 REFRESH_EVERY = 8  # so many steps share one factorisation of q(v)
 IN_FLIGHT = 32  # steps queued at once: an interrupt waits for those that are
+GROUP_ROWS = 5_000  # rows, at most, that a mixture as prior starts from
 EAGER_STEPS = 100  # first steps, during warm-up, that each refactorise q(v): Λ grows fast
 
 
@@ -40,42 +44,14 @@ class State(NamedTuple):
     adam: Any
 
 
-class TrainingTable(NamedTuple):
-    """The training table in block order, in memory or on disk."""
-
-    values: np.ndarray  # [N V]
-    seen: np.ndarray  # [N D]
-
-    def epoch(self, batch_size: int, rng: np.random.Generator) -> Iterator[Batch]:
-        """Every row once, in batches; each stands for n_batches times its rows, so that their average is the bound."""
-        rows, real = batches(len(self.values), batch_size, rng)
-        weight = np.asarray(len(rows), self.values.dtype)
-        for r, k in zip(rows, real, strict=True):
-            yield Batch(self.values[r], self.seen[r], r, k, weight)
-
-
-def batches(n_rows: int, batch_size: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Shuffled row numbers and whether each is real, both [n_batches B]; short batches are padded with row 0, not real.
-
-    Sizes differ by one at most, so that no batch weighs its rows much more than another.
-    """
-    if n_rows < 1 or batch_size < 1:
-        raise ValueError(f"n_rows and batch_size must be at least 1, got {n_rows} and {batch_size}.")
-    n_batches = -(-n_rows // batch_size)
-    rows = np.zeros((n_batches, -(-n_rows // n_batches)), dtype=np.int32)
-    real = np.zeros(rows.shape, dtype=bool)
-    for batch, part in enumerate(np.array_split(rng.permutation(n_rows).astype(np.int32), n_batches)):
-        rows[batch, : len(part)] = part
-        real[batch, : len(part)] = True
-    return rows, real
-
-
 class EpochMetrics(NamedTuple):
-    """A step, or the average over an epoch's steps: the bound's parts, the sd of the encoded means, the jitter."""
+    """A step, or the average over an epoch's steps: the bound's parts, the sd of the encoded means, the jitter, and
+    what the rows tell a mixture as prior, if there is one."""
 
     bound: Bound
     spread: Float[Array, " Q"]
     jitter: Scalar
+    groups: GroupStatistics | None = None
 
 
 class Trained(NamedTuple):
@@ -135,7 +111,7 @@ def _natural_step(spec: BoundSpec, state: State, batch: Batch, key: Array, rates
         shared = sparse.shared_basis_step(gp, shared, slopes, weight, rates.natural)
     model, adam = _adam(state.model, by_model, state.adam, rates.learning, batch)
     q = sparse.update_mean_with_stale_covariance(gp, stale, slopes, rates.natural)
-    return State(model, natural, shared, q, adam), EpochMetrics(parts, trace.spread, trace.jitter)
+    return State(model, natural, shared, q, adam), EpochMetrics(parts, trace.spread, trace.jitter, trace.groups)
 
 
 def _adam_step(spec: BoundSpec, state: State, batch: Batch, key: Array, rates: Rates) -> tuple[State, EpochMetrics]:
@@ -149,7 +125,7 @@ def _adam_step(spec: BoundSpec, state: State, batch: Batch, key: Array, rates: R
 
     slopes, (parts, trace) = jax.grad(objective, has_aux=True)((state.model, state.q))
     (model, q), adam = _adam((state.model, state.q), slopes, state.adam, rates.learning, batch)
-    return State(model, q, None, None, adam), EpochMetrics(parts, trace.spread, trace.jitter)
+    return State(model, q, None, None, adam), EpochMetrics(parts, trace.spread, trace.jitter, trace.groups)
 
 
 @partial(jax.jit, static_argnames=("spec",))
@@ -260,6 +236,73 @@ def _average(steps: list[Any]) -> Any:
     return jax.tree.map(lambda *leaves: sum(np.asarray(leaf, float) for leaf in leaves) / len(leaves), *steps)
 
 
+@dataclass
+class Loop:
+    """A training run: what it works on, where it stands, and what is behind it."""
+
+    spec: BoundSpec
+    data: TrainingTable
+    schedule: Schedule
+    seed: int
+    state: State
+    on_epoch: Callable[[int, EpochMetrics], None] | None = None
+    epochs: list[EpochMetrics] = field(default_factory=list)
+    n_steps: int = 0
+    step_factor: float = 1.0
+
+    def __post_init__(self) -> None:
+        self.rng = np.random.default_rng([self.seed, 1])
+        self.n_cells = max(int(self.data.seen.sum()), 1)
+
+    def until(self, ended: Callable[[Plateau], bool], max_epochs: int, learn_groups: bool = False) -> None:
+        """Epochs until a plateau has ended in this sense, or there are so many of them in all."""
+        left = replace(self.schedule, max_epochs=self.schedule.max_epochs - len(self.epochs))
+        plateau = Plateau(left, self.n_cells)
+        while not ended(plateau) and len(self.epochs) < max_epochs:
+            epoch = self._epoch(plateau.factor)
+            if epoch is None:
+                continue
+            if learn_groups and epoch.groups is not None:
+                self.set_prior(update_prior(epoch.groups, self.data.values.dtype))
+            self.epochs.append(epoch)
+            plateau.add(float(epoch.bound.total))
+            if self.on_epoch is not None:
+                self.on_epoch(len(self.epochs), epoch)
+
+    def _epoch(self, factor: float) -> EpochMetrics | None:
+        """One pass over the table; None if it failed, and then it has not happened and the next steps are smaller."""
+        rates = rates_of(self.schedule, len(self.epochs), self.step_factor * factor, self.data.values.dtype)
+        rows = self.data.epoch(self.schedule.batch_size, self.rng)
+        after, next_step, epoch = run_epoch(self.spec, self.state, rows, self.seed, self.n_steps, rates)
+        self.n_steps = next_step  # draws that failed are not drawn again
+        # The bound is that of the parameters before the last step, which may have been the one that failed.
+        if all(np.isfinite(leaf).all() for leaf in jax.tree.leaves((epoch.bound.total, after.model))):
+            self.state = after
+            return epoch
+        self.step_factor *= 0.3
+        if self.step_factor < MIN_STEP_FACTOR:
+            raise FloatingPointError(
+                f"the bound is not finite in epoch {len(self.epochs) + 1} (jitter {float(epoch.jitter):.1e}), "
+                "however small the steps; try dtype='float64', or check the columns for extreme values"
+            )
+        return None
+
+    def start_groups(self, n_groups: int) -> None:
+        """The first mixture, from where the encoder has put the rows, or some of them."""
+        chosen = np.random.default_rng([self.seed, 2]).permutation(len(self.data.values))[:GROUP_ROWS]
+        rows = np.sort(chosen).astype(np.int32)
+        values, seen = self.data.values[rows], self.data.seen[rows]
+        q = _encode(self.state.model, self.spec.layout, values, seen, rows)
+        self.set_prior(start_prior(q, n_groups, self.seed, values.dtype))
+
+    def set_prior(self, prior: MixturePrior) -> None:
+        """Put a mixture in the place of the present one."""
+        self.state = self.state._replace(model=replace(self.state.model, prior=prior))
+
+
+_encode = jax.jit(encode, static_argnames=("layout",))
+
+
 def train(
     spec: BoundSpec,
     model: Model,
@@ -268,35 +311,22 @@ def train(
     seed: int,
     on_epoch: Callable[[int, EpochMetrics], None] | None = None,
 ) -> Trained:
-    """Train until the plateau and its cooling are over. Same seed, machine and versions give the same bytes."""
-    state = start_state(spec, model, schedule.optimizer)
-    plateau = Plateau(schedule, max(int(data.seen.sum()), 1))
-    rng = np.random.default_rng([seed, 1])
-    epochs: list[EpochMetrics] = []
-    step_factor, n_steps = 1.0, 0
+    """Train until the plateau and its cooling are over. Same seed, machine and versions give the same bytes.
+
+    A mixture is N(0, I) until a first plateau, so that the map finds the groups; then it is learned with the map.
+    """
+    loop = Loop(spec, data, schedule, seed, start_state(spec, model, schedule.optimizer), on_epoch)
     first = next(data.epoch(schedule.batch_size, np.random.default_rng(0)))
-    compile_training(spec, state, first, rates_of(schedule, 0, 1.0, data.values.dtype))
-    while not plateau.finished:
-        rates = rates_of(schedule, len(epochs), step_factor * plateau.factor, data.values.dtype)
-        after, next_step, epoch = run_epoch(spec, state, data.epoch(schedule.batch_size, rng), seed, n_steps, rates)
-        n_steps = next_step  # draws that failed are not drawn again
-        # The bound is that of the parameters before the last step, which may have been the one that failed.
-        if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves((epoch.bound.total, after.model))):
-            step_factor *= 0.3  # forget this epoch, take smaller steps
-            if step_factor < MIN_STEP_FACTOR:
-                raise FloatingPointError(
-                    f"the bound is not finite in epoch {len(epochs) + 1} (jitter {float(epoch.jitter):.1e}), "
-                    "however small the steps; try dtype='float64', or check the columns for extreme values"
-                )
-            continue
-        state = after
-        epochs.append(epoch)
-        plateau.add(float(epoch.bound.total))
-        if on_epoch is not None:
-            on_epoch(len(epochs), epoch)
-    stopped = "max_epochs" if len(epochs) >= schedule.max_epochs else "plateau"
-    q, final = _final(spec, state, data, schedule, seed)
-    return Trained(state.model, q, final, epochs, stopped)
+    compile_training(spec, loop.state, first, rates_of(schedule, 0, 1.0, data.values.dtype))
+    if model.prior is not None:
+        loop.until(lambda plateau: plateau.reached, before_groups(schedule))
+        loop.start_groups(model.prior.n_groups)
+    loop.until(lambda plateau: plateau.finished, schedule.max_epochs, learn_groups=True)
+    if loop.state.model.prior is not None:
+        loop.set_prior(by_weight(loop.state.model.prior))
+    stopped = "max_epochs" if len(loop.epochs) >= schedule.max_epochs else "plateau"
+    q, final = _final(spec, loop.state, data, schedule, seed)
+    return Trained(loop.state.model, q, final, loop.epochs, stopped)
 
 
 def _final(

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from plurigp.answers.draws import draw_table
+from plurigp.answers.groups import without_groups
 from plurigp.data import Column, Schema, to_rows
 from plurigp.data.censoring import censor_like, rounded_like, with_one_status, write_bounds, write_times
 from plurigp.data.kinds import kind_of
@@ -73,12 +74,12 @@ def p_values(draws: np.ndarray, index: np.ndarray) -> np.ndarray:
 
 
 def structureless_table(model: PluriGP, frame: pd.DataFrame, seed: int) -> pd.DataFrame:
-    """A table drawn from the model with x ~ N(0, I): the same columns, trials and gaps, but no clusters.
+    """A table drawn from the model with x from a single Gaussian: the same columns, trials and gaps, but no clusters.
 
     Cells known up to a limit are drawn without it and censored anew, by limits that do not depend on the row.
     """
     table = model.coder_.table(frame)
-    coded = draw_table(model.predictor_, table, seed)
+    coded = draw_table(without_groups(model.predictor_), table, seed)
     drawn = model.coder_.frame(coded, frame.index)
     cells: dict[str, Any] = {c.name: drawn[c.name].mask(~table.seen[:, d]) for d, c in enumerate(table.schema.columns)}
     rng = np.random.default_rng((seed, 1))
