@@ -16,9 +16,9 @@ from plurigp.data.schema import detail
 from plurigp.study.findings import characterise
 from plurigp.study.findings.assess import predictive_scores
 from plurigp.study.findings.characterise import Groups, Values, read_values, split_groups
-from plurigp.study.findings.cluster import HALF_INITS, fixed_mixture
+from plurigp.study.findings.cluster import FittedMixture, Starts, fit_mixture
 from plurigp.study.findings.mixture import responsibilities
-from plurigp.study.findings.robustness import matched, untested
+from plurigp.study.findings.robustness import matched
 from plurigp.study.findings.survival import no_outcome, read_outcome, survival_by_subtype
 from plurigp.study.findings.view import view_of
 from plurigp.study.fits.config import RULES, StudyConfig
@@ -26,7 +26,7 @@ from plurigp.study.fits.learn import Maps
 from plurigp.study.fits.pool import Pool
 from plurigp.study.fits.tasks import FIRST_REFIT, held_out
 from plurigp.study.result import Map, StudyResult
-from plurigp.study.subtypes import Subtypes, base_labels, find_subtypes
+from plurigp.study.subtypes import Subtypes, components_of, find_subtypes, valley_frame
 
 PACKAGES = ("jax", "numpy", "pandas", "scikit-learn", "scipy")
 SETTINGS_AMONG_FACTS = ("title", "level", "n_permutations", "n_refits", "n_references")
@@ -67,8 +67,10 @@ def assemble_result(
         columns=_column_frame(frame, schema, values),
         selection=maps.selection,
         traces=maps.traces,
-        clusterings=found.choice.frame(found.n_clusters),
+        valleys=found.valleys,
+        clusterings=_clustering_frame(maps.ladder, maps.cut, len(frame)),
         subtypes=found.frame,
+        separations=valley_frame(found.valleys, found.group),
         **_described(pool, maps, frame, schema, values, found, config),
         missingness=characterise.missingness_frame(schema, values, clusters.subtype, clusters.n_strata),
         predictions=predictions,
@@ -105,14 +107,14 @@ def _split_test(
     pool: Pool, maps: Maps, frame: pd.DataFrame, found: Subtypes, config: StudyConfig
 ) -> tuple[Groups, np.ndarray]:
     """Subtypes by the first half map and its own mixture, for the rows it never saw, numbered like the study's."""
-    K, seen = found.n_clusters, maps.halves.rows[0]
+    seen = maps.halves.rows[0]
     unseen = np.setdiff1d(np.arange(len(frame)), seen)
     model = pool.model(FIRST_REFIT)
-    x, sd = model.transform(frame.iloc[seen], return_std=True)
-    mixture = fixed_mixture(x, K, config.covariance, HALF_INITS, 0.0, config.seed_of("split"), sd)
-    component, names = base_labels(found.clusters, maps.latent.arrays["mean"][seen], K)
+    x = model.transform(frame.iloc[seen]).astype(float)
+    mixture = fit_mixture(x, found.n_clusters, Starts(x, config.seed_of("split")), (maps.cut.shrinkage,)).mixture
+    K, (component, strata) = found.n_clusters, components_of(found.clusters, maps.latent.arrays["mean"][seen], found.n_clusters)
     subtype = np.zeros(K, int)
-    subtype[matched(component, responsibilities(mixture, x).argmax(1), K)] = names
+    subtype[matched(component, responsibilities(mixture, x).argmax(1), K)[strata]] = np.arange(1, len(strata) + 1)
     renamed = replace(mixture, subtype=subtype)
     return split_groups(model, frame.iloc[unseen].reset_index(drop=True), renamed), unseen
 
@@ -134,23 +136,37 @@ def _column_frame(frame: pd.DataFrame, schema: Schema, values: Values) -> pd.Dat
     )
 
 
+def _clustering_frame(ladder: list[FittedMixture], cut: FittedMixture, N: int) -> pd.DataFrame:
+    """One line per number of clusters; `gain` is its evidence over that of one cluster, in nats per row."""
+    rungs = ladder if cut.n_clusters <= len(ladder) else [*ladder, cut]
+    return pd.DataFrame(
+        {
+            "n_clusters": [rung.n_clusters for rung in rungs],
+            "gain": [(rung.evidence - ladder[0].evidence) / N for rung in rungs],
+            "shrinkage": [rung.shrinkage for rung in rungs],
+            "chosen": [rung.n_clusters == cut.n_clusters for rung in rungs],
+        }
+    )
+
+
 def _facts(frame: pd.DataFrame, schema: Schema, maps: Maps, found: Subtypes, config: StudyConfig) -> dict[str, Any]:
     """The numbers that a summary in words is made of."""
-    choice, clusters = found.choice, found.clusters
+    clusters = found.clusters
     asked = config.n_subtypes if config.n_subtypes in RULES else "given"
     settings = {name: getattr(config, name) for name in SETTINGS_AMONG_FACTS}
-    tested = not untested({**settings, "structured": choice.structured})
     return {
         **settings,
         "n_rows": len(frame),
         "n_columns": len(schema.used),
         "n_components": int(maps.best.n_components),
-        "n_subtypes": 1 if asked == "stability" and choice.structured is False else clusters.n_strata,
+        "n_subtypes": 1 if asked == "evidence" and not found.structured else clusters.n_strata,
         "n_strata": clusters.n_strata,
-        "n_robust": int(found.frame["robust"].sum()) if tested else None,
+        "n_groups": int(found.group.max()),
+        "n_robust": int(found.frame["robust"].sum()),
         "choice": asked,
-        "structured": choice.structured,
-        "structure_p": choice.p,
+        "structured": found.structured,
+        "structure_p": found.p,
+        "unseen_gain": float(maps.halves.unseen_gain().mean()),
         "n_paper_clusters": maps.n_paper,
         "n_outliers": int(clusters.outlier.sum()),
         "pac": found.pac,

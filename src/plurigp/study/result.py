@@ -16,9 +16,10 @@ from plurigp.study.findings.cluster import Clusters
 from plurigp.study.findings.consensus import Consensus
 from plurigp.study.findings.mixture import Mixture, memberships
 from plurigp.study.findings.null import Nulls
+from plurigp.study.findings.valley import Valleys
 from plurigp.study.fits import store
 
-RESULT_FORMAT = 1
+RESULT_FORMAT = 2
 RESULT_FILE, ARRAYS_FILE = "result.json", "arrays.safetensors"
 ASSIGNMENTS_FILE, LATENT_FILE = "assignments.csv", "latent.csv"
 TABLES_FOLDER, MODEL_FOLDER = "tables", "model"
@@ -41,19 +42,23 @@ class StudyResult:
 
     facts: title, n_rows, n_columns, gap_share, n_components, n_subtypes (how many were found or asked for; 1 where none
       were found), n_strata (into how many the map is cut and by which it is described: the same, or more where no
-      subtypes were found), n_robust (null where that was not tested), structured (true, false, or null where the
-      references are too few to tell), structure_p, level, choice ("stability", "paper" or "given"), n_paper_clusters,
-      n_outliers, n_refits, n_permutations, n_references, pac, sampled_pairs (0 = all), view_method ("umap" or "pca"),
-      bound, stopped, test_rows, hidden_cells, split_rows, time_column and event_column or null, notes (warnings of
-      the table and of fits).
+      subtypes were found), n_groups (of strata with valleys between them; 1 is a continuum), n_robust, structured
+      (whether there is more than one group), structure_p, unseen_gain (nats per unseen row that the strata's mixture
+      gains over one Gaussian), level, choice ("evidence", "paper" or "given"), n_paper_clusters, n_outliers, n_refits,
+      n_permutations, n_references, pac, sampled_pairs (0 = all), view_method ("umap" or "pca"), bound, stopped,
+      test_rows, hidden_cells, split_rows, time_column and event_column or null, notes (warnings of the table and of
+      fits).
     columns: column, kind, detail, reason, used, n_observed, gap_share.
-    selection: n_components, fit, bound, score (nats per hidden cell), se, gap (to the best, paired), gap_se, best,
-      chosen; one line per Q.
+    selection: n_components, fit, bound, group_gain (nats that groups add to the bound), score (nats per hidden cell),
+      se, gap (to the best, paired), gap_se, best, chosen; one line per Q.
     traces: fit, epoch, bound, kl_x and kl_u per row, spread; fits are select-Q-restart, map-restart, refit-number.
-    clusterings: n_clusters, stability, reference_mean, reference_sd, threshold, gain, p, chosen (to cut the map).
-    subtypes: subtype, size, share, certainty, index (consensus), index_se, permutation_threshold, permutation_p,
-      agreement (of half maps), reference_threshold, reference_p, robust (false where it was not tested); one line per
-      stratum, and so below.
+    clusterings: n_clusters, gain (evidence over one cluster, nats per row), shrinkage (of covariances), chosen.
+    subtypes: subtype, size, share, certainty, group (of strata without a valley between them), kind ("group": alone,
+      "part of a continuum", or "remainder": more than three quarters of the rows), unseen_gain, nearest (the stratum it
+      is least apart from), separation, depth and valley_p (from that one), agreement (of half maps), index (consensus),
+      index_se, permutation_threshold, permutation_p, robust; one line per stratum, and so below.
+    separations: subtype, other, separation (of centres, in sds), depth (density between them over that of the thinner
+      flank), p (of there being no valley), apart (whether they are in different groups); one line per two strata.
     characteristics: rows, subtype, column, kind, level, measure, n_inside, n_outside, inside, outside, estimate, low,
       high, statistic, p, q, effect; `rows` is "all" (circular, to describe) or "split" (tested).
     associations: rows, column, kind, measure, effect, statistic, p, q; over all subtypes at once.
@@ -75,11 +80,13 @@ class StudyResult:
     clusters: Clusters
     consensus: Consensus
     nulls: Nulls
+    valleys: Valleys
     columns: pd.DataFrame
     selection: pd.DataFrame
     traces: pd.DataFrame
     clusterings: pd.DataFrame
     subtypes: pd.DataFrame
+    separations: pd.DataFrame
     characteristics: pd.DataFrame
     associations: pd.DataFrame
     missingness: pd.DataFrame
@@ -144,7 +151,8 @@ class StudyResult:
             store.write_csv(folder / name, frame.rename_axis("row").reset_index())
         for name, frame in self.frames().items():
             store.write_csv(folder / TABLES_FOLDER / f"{name}.csv", frame)
-        parts: dict[str, Any] = {"mixture": self.clusters.mixture, "consensus": self.consensus, "nulls": self.nulls}
+        names = ("consensus", "nulls", "valleys")
+        parts: dict[str, Any] = {"mixture": self.clusters.mixture, **{name: getattr(self, name) for name in names}}
         arrays = {f"{part}.{field}": array for part, value in parts.items() for field, array in vars(value).items()}
         del arrays["consensus.item"]  # is in the latent file
         store.write_arrays(folder / ARRAYS_FILE, arrays)
@@ -161,6 +169,8 @@ def load_study(folder: str | Path) -> StudyResult:
     content = store.read_json(path)
     if content.get("format", 0) > RESULT_FORMAT:
         raise DataError(f"{path}: format {content['format']} is newer than this plurigp reads; upgrade it.")
+    if content.get("format", 0) < RESULT_FORMAT:
+        raise DataError(f"{path}: was written by an older plurigp; run the study again into a new folder.")
     arrays, _ = store.read_arrays(folder / ARRAYS_FILE)
     rows, latent = store.read_csv(folder / ASSIGNMENTS_FILE), store.read_csv(folder / LATENT_FILE)
     try:
@@ -177,6 +187,7 @@ def load_study(folder: str | Path) -> StudyResult:
             clusters=Clusters(rows["subtype"].to_numpy(int), shares, Mixture(**_part(arrays, "mixture"))),
             consensus=Consensus(item=latent["item_consensus"].to_numpy(float), **_part(arrays, "consensus")),
             nulls=Nulls(**_part(arrays, "nulls")),
+            valleys=Valleys(**_part(arrays, "valleys")),
             folder=folder,
         )
     except (KeyError, TypeError) as error:

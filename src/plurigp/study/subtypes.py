@@ -1,4 +1,4 @@
-"""From the half maps to subtypes: how many, which row belongs to which, and how robust each of them is."""
+"""From the half maps to subtypes: which row belongs to which, whether they are groups, and how robust each of them is."""
 
 from dataclasses import dataclass
 
@@ -6,39 +6,67 @@ import numpy as np
 import pandas as pd
 
 from plurigp.study.findings import consensus, null
-from plurigp.study.findings.cluster import Clusters, fixed_mixture
+from plurigp.study.findings.cluster import Clusters, by_size
 from plurigp.study.findings.consensus import Consensus
 from plurigp.study.findings.mixture import memberships, responsibilities
 from plurigp.study.findings.null import Nulls
-from plurigp.study.findings.robustness import TOO_SMALL, Choice, HalfLabels, matched, pair_agreement
-from plurigp.study.fits.config import RULES, StudyConfig
+from plurigp.study.findings.robustness import TOO_SMALL, matched, pair_agreement
+from plurigp.study.findings.valley import Valleys, separate_groups
+from plurigp.study.fits.config import StudyConfig
 from plurigp.study.fits.learn import Maps
 
 SHOWN_ROWS = 1500  # rows of the consensus matrix that a result keeps, at most
 CDF_AT = np.linspace(0, 1, 101)
+REMAINDER = 0.75  # a stratum with a larger share is what groups stand apart from, not a group itself
+GROUP, PART, REST = "group", "part of a continuum", "remainder"  # what a stratum can be
 
 
 @dataclass(frozen=True, eq=False)
 class Subtypes:
-    """The clusters of a map and what is known of their robustness."""
+    """The clusters of a map, and what is known of their being groups and of their robustness."""
 
-    choice: Choice
     clusters: Clusters
     n_clusters: int  # into which half maps are cut to compare with the clusters
     consensus: Consensus
     nulls: Nulls
+    valleys: Valleys  # between the strata
+    p: float  # of there being more than one group
+    group: np.ndarray  # [K] number 1 … of the group that a stratum belongs to, by size
     frame: pd.DataFrame  # one line per stratum
     pac: float
     sampled_pairs: int  # 0 = all pairs
 
+    @property
+    def structured(self) -> bool:
+        """Whether there is more than one group."""
+        return bool(self.group.max() > 1)
+
 
 def find_subtypes(maps: Maps, config: StudyConfig) -> Subtypes:
-    """The number of clusters by stability, the paper's rule or as asked for; then their consensus and both nulls."""
-    choice = choose_number(maps.halves, maps.references, config)
-    clusters, K = _find_clusters(maps, choice, config)
+    """The strata of the map, which of them are groups by the valleys between them, their consensus and its null."""
+    mean, sd = maps.latent.arrays["mean"], maps.latent.arrays["sd"]
+    own_mixture = config.n_subtypes == "paper"
+    mixture = maps.paper if own_mixture else by_size(maps.cut.mixture, mean, sd, config.outlier_share)
+    clusters, K = Clusters(*memberships(mixture, mean, sd), mixture), maps.cut.n_clusters
+    summary, permuted, pac, n_pairs = _consensus_of(maps, clusters, config)
+    component, strata = components_of(clusters, mean, K)
+    valleys = _between_strata(maps.halves.valleys(component), strata)
+    group, p = separate_groups(valleys.p, config.level)
+    references = [separate_groups(own.valleys(own.labels[0]).p, config.level)[1] for own in maps.references]
+    nulls = Nulls(permuted, np.array(references))
+    numbered = _by_rows(group, np.bincount(clusters.subtype, minlength=clusters.n_strata + 1)[1:])
+    own = _own_agreement(maps, component, K, config)[strata]
+    frame = _subtype_frame(maps, clusters, summary, own, nulls, valleys, numbered, config)
+    return Subtypes(clusters, K, summary, nulls, valleys, p, numbered, frame, pac, n_pairs)
+
+
+def _consensus_of(
+    maps: Maps, clusters: Clusters, config: StudyConfig
+) -> tuple[Consensus, np.ndarray, float, int]:
+    """Consensus, its indices with shuffled labels, the share of ambiguous pairs, and how many pairs were sampled."""
     rng = np.random.default_rng(config.seed_of("consensus"))
-    labels, drawn = (clusters.subtype, clusters.n_strata), maps.halves.drawn(K)
-    if len(maps.latent.arrays["mean"]) <= config.consensus_rows:
+    labels, drawn = (clusters.subtype, clusters.n_strata), maps.halves.drawn
+    if len(clusters.subtype) <= config.consensus_rows:
         n_pairs, matrix = 0, consensus.consensus_matrix(drawn)
         indices = consensus.matrix_indices(matrix, *labels)
         item = consensus.item_consensus(matrix, *labels)
@@ -52,38 +80,7 @@ def find_subtypes(maps: Maps, config: StudyConfig) -> Subtypes:
         permuted = null.permuted_by_pairs(drawn, *labels, config.n_permutations, n_pairs, rng)
     rows = _shown_rows(clusters.subtype, item, rng)
     shown, cdf = consensus.consensus_matrix(drawn[:, rows]), consensus.cdf(values, CDF_AT)
-    summary = Consensus(rows, shown, item, *indices, CDF_AT, cdf)
-    by_table = np.zeros(0)
-    if maps.references is not None:
-        by_table = pair_agreement(maps.references, K, TOO_SMALL * config.outlier_share).mean((1, 2))
-    nulls = Nulls(permuted, choice.reference, by_table)
-    frame = _subtype_frame(clusters, summary, _own_agreement(maps, clusters, K, config), nulls, choice, config)
-    return Subtypes(choice, clusters, K, summary, nulls, frame, consensus.pac(values), n_pairs)
-
-
-def choose_number(halves: HalfLabels, references: HalfLabels | None, config: StudyConfig) -> Choice:
-    """Stability by number of clusters, of the data and of every structureless table."""
-    least = TOO_SMALL * config.outlier_share
-    tried = [K for K in halves.n_clusters if config.max_subtypes >= K]
-
-    def smallest(labels: HalfLabels) -> np.ndarray:
-        return np.stack([pair_agreement(labels, K, least).min((1, 2)) for K in tried], axis=1)  # [pairs k]
-
-    by_pair = smallest(halves)
-    reference = np.zeros((0, len(tried))) if references is None else smallest(references)
-    return Choice(np.array(tried), by_pair.mean(0), reference, config.level, by_pair[0])
-
-
-def _find_clusters(maps: Maps, choice: Choice, config: StudyConfig) -> tuple[Clusters, int]:
-    """The strata of the map, and into how many clusters the half maps are to be cut to compare with them."""
-    mean, sd = maps.latent.arrays["mean"], maps.latent.arrays["sd"]
-    if config.n_subtypes == "paper":
-        mixture, K = maps.paper, maps.n_paper
-    else:
-        K = choice.described if config.n_subtypes in RULES else int(config.n_subtypes)
-        seed = config.seed_of("mixture")
-        mixture = fixed_mixture(mean, K, config.covariance, config.mixture_inits, config.outlier_share, seed, sd)
-    return Clusters(*memberships(mixture, mean, sd), mixture), K
+    return Consensus(rows, shown, item, *indices, CDF_AT, cdf), permuted, consensus.pac(values), n_pairs
 
 
 def _shown_rows(cluster: np.ndarray, item: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -93,50 +90,96 @@ def _shown_rows(cluster: np.ndarray, item: np.ndarray, rng: np.random.Generator)
     return rows[np.lexsort((-np.nan_to_num(item[rows]), rank))]
 
 
-def _own_agreement(maps: Maps, clusters: Clusters, K: int, config: StudyConfig) -> np.ndarray:
-    """Agreement of the half maps' clusters that are nearest to each subtype [n_strata]."""
-    component, names = base_labels(clusters, maps.latent.arrays["mean"], K)
-    pairs = pair_agreement(maps.halves, K, TOO_SMALL * config.outlier_share)  # [pairs 2 K]
-    labels = maps.halves.at(K)
-    own = np.zeros(K)
-    for r, label in enumerate(labels):
-        own += pairs[r // 2, r % 2][matched(component, label, K)] / len(labels)
-    return own[np.argsort(names, kind="stable")][-clusters.n_strata :]
-
-
-def base_labels(clusters: Clusters, x: np.ndarray, K: int) -> tuple[np.ndarray, np.ndarray]:
-    """What half maps cut into K are matched with: a cluster 0 … K−1 for every row [N], and its subtype [K].
+def components_of(clusters: Clusters, x: np.ndarray, K: int) -> tuple[np.ndarray, np.ndarray]:
+    """What half maps cut into K are matched with: a component 0 … K−1 of every row [N], and the one of each stratum.
 
     By the means of the positions alone: it says which clusters correspond and labels no row.
-    Where the mixture has further, small components (the paper's), their rows go to the nearest subtype.
+    Where the mixture has further, small components (the paper's), their rows go to the nearest stratum.
     """
-    if len(clusters.mixture.weights) == K:
-        return responsibilities(clusters.mixture, x).argmax(1), clusters.mixture.subtype
-    return memberships(clusters.mixture, x)[1].argmax(1), np.arange(1, K + 1)
+    mixture = clusters.mixture
+    if len(mixture.weights) != K:
+        return memberships(mixture, x)[1].argmax(1), np.arange(K)
+    strata = np.array([int(np.flatnonzero(mixture.subtype == k + 1)[0]) for k in range(clusters.n_strata)])
+    return responsibilities(mixture, x).argmax(1), strata
+
+
+def _between_strata(valleys: Valleys, strata: np.ndarray) -> Valleys:
+    """Those between the components that are strata, in their order."""
+    return Valleys(*(part[np.ix_(strata, strata)] for part in vars(valleys).values()))
+
+
+def _by_rows(group: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """The groups numbered 1 … by their rows, the largest first [K]."""
+    order = np.argsort(-np.bincount(group, weights=sizes), kind="stable")
+    return np.argsort(order)[group] + 1
+
+
+def _own_agreement(maps: Maps, component: np.ndarray, K: int, config: StudyConfig) -> np.ndarray:
+    """Agreement [K] of the half maps' clusters that are nearest to each component of the map."""
+    pairs = pair_agreement(maps.halves, TOO_SMALL * config.outlier_share)  # [pairs 2 K]
+    own = np.zeros(K)
+    for r, label in enumerate(maps.halves.labels):
+        own += pairs[r // 2, r % 2][matched(component, label, K)] / len(maps.halves.labels)
+    return own
+
+
+def valley_frame(valleys: Valleys, group: np.ndarray) -> pd.DataFrame:
+    """One line for every two strata."""
+    first, second = np.triu_indices(len(group), 1)
+    return pd.DataFrame(
+        {
+            "subtype": first + 1,
+            "other": second + 1,
+            "separation": valleys.separation[first, second],
+            "depth": valleys.depth[first, second],
+            "p": valleys.p[first, second],
+            "apart": group[first] != group[second],
+        }
+    )
 
 
 def _subtype_frame(
-    clusters: Clusters, summary: Consensus, own: np.ndarray, nulls: Nulls, choice: Choice, config: StudyConfig
+    maps: Maps,
+    clusters: Clusters,
+    summary: Consensus,
+    agreement: np.ndarray,
+    nulls: Nulls,
+    valleys: Valleys,
+    group: np.ndarray,
+    config: StudyConfig,
 ) -> pd.DataFrame:
-    K, reference, index = clusters.n_strata, nulls.reference_mean, np.diag(summary.between)
+    K, index, row_gain = clusters.n_strata, np.diag(summary.between), maps.halves.unseen_gain()
     sizes = np.bincount(clusters.subtype, minlength=K + 1)[1:]
-    certainty = [clusters.probability[clusters.subtype == k + 1, k].mean() for k in range(K)]
+    own = [clusters.subtype == k + 1 for k in range(K)]
     limit = null.threshold(nulls.permutation, config.level)
-    reference_p = null.p_values(np.repeat(reference[:, None], K, axis=1), own)
-    robust = (index > limit) & (K > 1) & (choice.structured is True)
+    nearest = np.argmax(np.where(np.eye(K, dtype=bool), -1, valleys.p), axis=1)
+    kind = kinds_of(group, sizes / len(clusters.subtype))
+    beyond = index > limit if len(nulls.permutation) else np.ones(K, dtype=bool)
     return pd.DataFrame(
         {
             "subtype": np.arange(1, K + 1),
             "size": sizes,
             "share": sizes / len(clusters.subtype),
-            "certainty": certainty,
+            "certainty": [clusters.probability[rows, k].mean() for k, rows in enumerate(own)],
+            "group": group,
+            "kind": kind,
+            "unseen_gain": [row_gain[rows].mean() for rows in own],
+            "nearest": nearest + 1,
+            "separation": valleys.separation[np.arange(K), nearest],
+            "depth": valleys.depth[np.arange(K), nearest],
+            "valley_p": valleys.p[np.arange(K), nearest] if K > 1 else np.ones(K),
+            "agreement": agreement,
             "index": index,
             "index_se": np.diag(summary.between_se),
             "permutation_threshold": limit,
             "permutation_p": null.p_values(nulls.permutation, index),
-            "agreement": own,
-            "reference_threshold": np.quantile(reference, 1 - config.level) if len(reference) else np.nan,
-            "reference_p": reference_p,
-            "robust": robust & (reference_p <= config.level + 1e-12),
+            "robust": (kind == GROUP) & beyond,
         }
     )
+
+
+def kinds_of(group: np.ndarray, shares: np.ndarray) -> np.ndarray:
+    """What each stratum [K] is: alone in its group, one of several without a valley between them, or the remainder."""
+    alone = np.bincount(group)[group] == 1
+    kind = np.where(alone, np.where(shares > REMAINDER, REST, GROUP), PART)
+    return kind if group.max() > 1 else np.full(len(group), PART)

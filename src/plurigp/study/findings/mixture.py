@@ -19,10 +19,16 @@ class Mixture:
 
 def responsibilities(mixture: Mixture, mean: np.ndarray, sd: np.ndarray | None = None) -> np.ndarray:
     """p(component | position) [N C]; with sd, the density of N(mean, sd²) averaged over the component."""
+    log_p = log_densities(mixture, mean, sd)
+    return np.exp(log_p - logsumexp(log_p, axis=1, keepdims=True))
+
+
+def log_densities(mixture: Mixture, mean: np.ndarray, sd: np.ndarray | None = None) -> np.ndarray:
+    """log π_c N(mean; centre, covariance) of every row and component [N C]; with sd, averaged over the position."""
     log_p = np.empty((len(mean), len(mixture.weights)))
     for c, (centre, covariance) in enumerate(zip(mixture.means, mixture.covariances, strict=True)):
         log_p[:, c] = np.log(mixture.weights[c]) + _log_normal(mean - centre, covariance, sd)
-    return np.exp(log_p - logsumexp(log_p, axis=1, keepdims=True))
+    return log_p
 
 
 def memberships(mixture: Mixture, mean: np.ndarray, sd: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:

@@ -23,8 +23,7 @@ class Nulls:
     """What the indices would be without structure: R draws of each null."""
 
     permutation: np.ndarray  # [R K] consensus index of each subtype with its labels shuffled
-    reference: np.ndarray  # [R k] smallest agreement of half maps of structureless table r, cut into 2, 3, … clusters
-    reference_mean: np.ndarray  # [R] mean agreement of its clusters, at the chosen number of clusters
+    reference: np.ndarray  # [R] p-value of groups in structureless table r, by one pair of half maps
 
 
 def permuted_by_matrix(

@@ -22,8 +22,7 @@ LEAST = {  # smallest value of each count
     "sampled_pairs": 1000, "random_state": 0,
 }  # fmt: skip
 SHARES = ("test_share", "hidden_share", "outlier_share", "level")
-COVARIANCES = ("tied", "full")
-RULES = ("stability", "paper")  # by which a study chooses the number of subtypes
+RULES = ("evidence", "paper")  # by which a study chooses the number of subtypes
 OneOrMore = Any  # a number or several; a tuple once checked
 SET_BY_STUDY = ("n_components", "schema", "max_epochs", "batch_size", "random_state", "verbose")  # not in `model`
 
@@ -38,11 +37,11 @@ class StudyConfig:
     test_share, hidden_share, selection_rows : held-out rows, the share of their cells to predict, and how many rows the
         choice of n_components looks at.
     max_clusters, mixture_inits, outlier_share : the paper's mixture; smaller clusters are outliers.
-    n_subtypes : "stability" (against the structureless reference; a table without subtypes is described in strata all
-        the same), "paper" (the mixture's own) or a number.
-    max_subtypes, covariance : how many are tried, and whether clusters share one covariance ("tied") or not ("full").
+    n_subtypes : "evidence" (the number of clusters with most evidence; a table without subtypes is described in strata
+        all the same), "paper" (the number of its mixture) or a number.
+    max_subtypes : how many are tried.
     n_refits, n_permutations, n_references : random halves (in complementary pairs), label permutations, and
-        structureless tables with two half maps each.
+        structureless tables, with two half maps each, to see how often the test finds groups in such a table.
     level : of the tests, over all subtypes.
     consensus_rows, sampled_pairs : the full consensus matrix up to so many rows, otherwise so many pairs.
     time, event, horizons : outcome columns, kept out of the map, and times at which to read off the risk.
@@ -60,12 +59,11 @@ class StudyConfig:
     max_clusters: int = 20
     mixture_inits: int = 10
     outlier_share: float = 0.05
-    n_subtypes: str | int = "stability"
-    max_subtypes: int = 8
-    covariance: str = "tied"
+    n_subtypes: str | int = "evidence"
+    max_subtypes: int = 10
     n_refits: int = 30
     n_permutations: int = 1000
-    n_references: int = 19
+    n_references: int = 0
     level: float = 0.05
     consensus_rows: int = 5000
     sampled_pairs: int = 400_000
@@ -94,8 +92,6 @@ class StudyConfig:
         _require(dimensions, "n_components names no latent dimension; give one number or more.")
         even = self.n_refits % 2 == 0
         _require(even, f"n_refits = {self.n_refits} must be even: random halves come with their complements.")
-        known = self.covariance in COVARIANCES
-        _require(known, f"covariance = {show(self.covariance)} is not one of {listing(COVARIANCES)}.")
         both = (self.time is None) == (self.event is None)
         _require(both, "time and event go together; name both outcome columns or neither.")
         _require(

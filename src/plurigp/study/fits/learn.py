@@ -10,16 +10,15 @@ from threading import Thread
 import numpy as np
 import pandas as pd
 
-from plurigp.study.findings.cluster import paper_mixture
+from plurigp.study.findings.cluster import FittedMixture, Starts, evidence_ladder, fit_mixture, paper_mixture
 from plurigp.study.findings.mixture import Mixture
 from plurigp.study.findings.null import structureless_table
-from plurigp.study.findings.robustness import HalfLabels
+from plurigp.study.findings.robustness import Halves
+from plurigp.study.findings.valley import Counts
 from plurigp.study.fits.config import StudyConfig
 from plurigp.study.fits.pool import Pool, Tables
-from plurigp.study.fits.select import selection_frame, selection_tasks
-from plurigp.study.fits.tasks import MAP, REFERENCE, REFIT, TRACED, Finished, Task
-
-ROWS_PER_CLUSTER = 30  # of a half map, on average: numbers of clusters that leave fewer are not tried
+from plurigp.study.fits.select import evidence_of, selection_frame, selection_tasks
+from plurigp.study.fits.tasks import COUNTED, MAP, REFERENCE, REFIT, TRACED, Finished, Task, most_clusters
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,8 +30,10 @@ class Maps:
     best: Task  # the map, the best of its restarts
     latent: Finished
     paper: Mixture
-    halves: HalfLabels
-    references: HalfLabels | None
+    ladder: list[FittedMixture]  # of the map's means: 1, 2, … clusters
+    cut: FittedMixture  # into which the map is cut, before small clusters count as outliers
+    halves: Halves
+    references: list[Halves]  # a pair of half maps of each structureless table
     traces: pd.DataFrame
     notes: list[str]
 
@@ -52,14 +53,15 @@ def learn(pool: Pool, frame: pd.DataFrame, config: StudyConfig) -> Maps:
     Q = int(line["n_components"])
     restarts = [Task(f"{MAP}-{r}", Q, np.arange(N)) for r in range(config.n_restarts)]
     mapped = pool.run(restarts, lambda _: frame)
-    best = int(np.argmax([f.facts["bound"] for f in mapped]))
+    best = int(np.argmax([evidence_of(f) for f in mapped]))
     x, sd = mapped[best].arrays["mean"], mapped[best].arrays["sd"]
     rule = config.max_clusters, config.mixture_inits, config.outlier_share, config.seed_of("paper")
     paper = in_background(partial(paper_mixture, x, *rule, sd))
-    cuts = numbers_of_clusters(N, config, paper)
-    halves = refit_tasks(N, Q, config, cuts)
+    ladder, cut = cut_map(x, config, paper)
+    shape = Q, cut.n_clusters, cut.shrinkage
+    halves = refit_tasks(N, config, *shape)
     refitted = pool.run(halves, lambda _: frame)
-    references = reference_tasks(N, Q, config, cuts)
+    references = reference_tasks(N, config, *shape)
     drawn = pool.run(references, _structureless(pool, restarts[best], frame, config)) if references else []
     everything = list(zip([*tries, *restarts, *halves], [*tried, *mapped, *refitted], strict=True))
     return Maps(
@@ -68,8 +70,10 @@ def learn(pool: Pool, frame: pd.DataFrame, config: StudyConfig) -> Maps:
         restarts[best],
         mapped[best],
         paper.result(),
-        _half_labels(cuts, refitted),
-        _half_labels(cuts, drawn) if drawn else None,
+        ladder,
+        cut,
+        _halves_of(cut.n_clusters, refitted),
+        [_halves_of(cut.n_clusters, drawn[r : r + 2]) for r in range(0, len(drawn), 2)],
         pd.concat([_trace_frame(*pair) for pair in everything], ignore_index=True),
         sorted(set(chain.from_iterable(f.facts["notes"] for _, f in everything))),
     )
@@ -89,27 +93,32 @@ def in_background(call: Callable[[], Mixture]) -> Future[Mixture]:
     return result
 
 
-def numbers_of_clusters(N: int, config: StudyConfig, paper: Future[Mixture]) -> tuple[int, ...]:
-    """Into how many clusters half maps are cut: all numbers to choose from, and the one asked for.
+def cut_map(
+    x: np.ndarray, config: StudyConfig, paper: Future[Mixture]
+) -> tuple[list[FittedMixture], FittedMixture]:
+    """Mixtures of 1, 2, … clusters, and the one to cut the map by: with most evidence, or of the number asked for.
 
-    A half map's clusters have some 30 rows on average at least: smaller ones come and go by chance.
+    A map is cut into two at least, for a test of one cluster against none would find nothing.
     """
-    wanted = 2 if config.n_subtypes == "stability" else config.n_subtypes
-    wanted = int((paper.result().subtype > 0).sum()) if wanted == "paper" else int(wanted)
-    most = min(config.max_subtypes, max(2, N // 2 // ROWS_PER_CLUSTER))
-    return tuple(sorted({*range(2, most + 1), max(wanted, 2)}))
+    ladder = evidence_ladder(x, most_clusters(len(x), config), config.seed_of("mixture"))
+    if config.n_subtypes == "evidence":
+        return ladder, max(ladder[1:], key=lambda rung: rung.evidence)
+    K = int((paper.result().subtype > 0).sum()) if config.n_subtypes == "paper" else int(config.n_subtypes)
+    if K <= len(ladder):
+        return ladder, ladder[K - 1]
+    return ladder, fit_mixture(x, K, Starts(np.asarray(x, float), config.seed_of("mixture")))
 
 
-def refit_tasks(N: int, Q: int, config: StudyConfig, cuts: tuple[int, ...]) -> list[Task]:
+def refit_tasks(N: int, config: StudyConfig, Q: int, K: int, shrinkage: float) -> list[Task]:
     """Random halves of the rows, each followed by its complement."""
     halves = [rows for pair in range(config.n_refits // 2) for rows in _halves(N, config, f"{REFIT}-{pair}")]
-    return [Task(f"{REFIT}-{r:03}", Q, rows, n_clusters=cuts) for r, rows in enumerate(halves)]
+    return [Task(f"{REFIT}-{r:03}", Q, rows, n_clusters=K, shrinkage=shrinkage) for r, rows in enumerate(halves)]
 
 
-def reference_tasks(N: int, Q: int, config: StudyConfig, cuts: tuple[int, ...]) -> list[Task]:
+def reference_tasks(N: int, config: StudyConfig, Q: int, K: int, shrinkage: float) -> list[Task]:
     """Two complementary halves of every structureless table."""
     return [
-        Task(f"{REFERENCE}-{r:03}-{h}", Q, rows, table=r, n_clusters=cuts)
+        Task(f"{REFERENCE}-{r:03}-{h}", Q, rows, table=r, n_clusters=K, shrinkage=shrinkage)
         for r in range(config.n_references)
         for h, rows in enumerate(_halves(N, config, f"{REFERENCE}-{r}"))
     ]
@@ -132,9 +141,11 @@ def _structureless(pool: Pool, best: Task, frame: pd.DataFrame, config: StudyCon
     return draw
 
 
-def _half_labels(n_clusters: tuple[int, ...], finished: Sequence[Finished]) -> HalfLabels:
-    labels = np.stack([f.arrays["labels"] for f in finished])
-    return HalfLabels(n_clusters, labels, tuple(f.arrays["rows"] for f in finished))
+def _halves_of(n_clusters: int, finished: Sequence[Finished]) -> Halves:
+    arrays = [f.arrays for f in finished]
+    labels, gains = (np.stack([own[name] for own in arrays]) for name in ("labels", "gains"))
+    counts = tuple(Counts(**{name: own[f"{COUNTED}{name}"] for name in Counts._fields}) for own in arrays)
+    return Halves(n_clusters, labels.astype(int), gains, tuple(own["rows"] for own in arrays), counts)
 
 
 def _trace_frame(task: Task, finished: Finished) -> pd.DataFrame:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import logsumexp
 
 from plurigp.answers.density import cell_log_density
 from plurigp.answers.heldout import random_cells
@@ -13,14 +14,19 @@ from plurigp.data import Coder, Schema, Table
 from plurigp.data.scale import OutOfScaleWarning
 from plurigp.estimator import PluriGP
 from plurigp.inference.schedule import Passes, enough_epochs
-from plurigp.study.findings.cluster import half_labels
-from plurigp.study.fits.config import StudyConfig
+from plurigp.study.findings.cluster import Starts, evidence_ladder, fit_mixture
+from plurigp.study.findings.mixture import log_densities, memberships
+from plurigp.study.findings.valley import count_between
+from plurigp.study.fits.config import RULES, StudyConfig
 
 SELECT, MAP, REFIT, REFERENCE = "select", "map", "refit", "reference"
 FIRST_REFIT = "refit-000"
 HIDDEN = "hidden"  # names the seed of the hidden cells
 TRACED = ("bound", "kl_x", "kl_u", "spread")
 PASSES = Passes(most=100, steps=600, least=50)  # enough for a map to converge; measured on SUPPORT
+COUNTED = "between."  # before the names of a half map's counts
+FEWEST_ROWS_EACH = 15  # of a cluster, on average: numbers of clusters that leave fewer are not tried
+GAIN_ROWS = 1000  # by which the evidence for groups is compared between maps, at most
 WHOLE_BATCHES = 5  # from so many on, leaving out an incomplete one costs little
 
 
@@ -32,7 +38,8 @@ class Task:
     n_components: int
     rows: np.ndarray  # the rows to learn from
     table: int = -1  # the number of a structureless table, or −1 for the data
-    n_clusters: tuple[int, ...] = ()  # into how many clusters to cut it
+    n_clusters: int = 1  # into how many clusters to cut it
+    shrinkage: float = 1.0  # of their covariances
 
     @property
     def kind(self) -> str:
@@ -67,13 +74,41 @@ def run_task(task: Task, frame: pd.DataFrame, schema: Schema, config: StudyConfi
     facts = {"bound": model.elbo_, "epochs": model.n_iter_, "stopped": model.stopped_, "seed": seed, "notes": notes}
     if task.kind == SELECT:
         arrays |= _hidden_scores(model, frame, task.rows, config)
+        facts["group_gain"] = group_gain(model.transform(frame.iloc[task.rows]), config, seed)
     elif task.kind == MAP:
         arrays["mean"], arrays["sd"] = model.transform(frame, return_std=True)
+        facts["group_gain"] = group_gain(arrays["mean"], config, seed)
     else:
-        mean, sd = model.transform(frame, return_std=True)
-        labels = [half_labels(mean, sd, task.rows, K, config.covariance, seed) for K in task.n_clusters]
-        arrays |= {"labels": np.array(labels, np.int16).reshape(len(labels), len(frame)), "rows": task.rows}
+        arrays |= _half_map(task, *model.transform(frame, return_std=True), seed)
     return task, Finished(arrays, facts), model if task.keeps_model else None
+
+
+def group_gain(x: np.ndarray, config: StudyConfig, seed: int) -> float:
+    """Nats that groups add to the evidence for a map: that of the best mixture of its means over one Gaussian's."""
+    shown = np.sort(np.random.default_rng(seed).permutation(len(x))[:GAIN_ROWS])
+    ladder = evidence_ladder(x[shown], most_clusters(len(shown), config), seed)
+    gain = max(rung.evidence for rung in ladder) - ladder[0].evidence
+    return float(gain * len(x) / len(shown))
+
+
+def most_clusters(n: int, config: StudyConfig) -> int:
+    """How many clusters are tried: as many as have some FEWEST_ROWS_EACH rows on average."""
+    asked = 0 if config.n_subtypes in RULES else int(config.n_subtypes)
+    return max(2, asked, min(config.max_subtypes, n // FEWEST_ROWS_EACH))
+
+
+def _half_map(task: Task, mean: np.ndarray, sd: np.ndarray, seed: int) -> dict[str, np.ndarray]:
+    """Clusters of the rows that the map was learned from, what they make of all rows, and what lies between them."""
+    own = mean[task.rows].astype(float)
+    starts = Starts(own, seed)
+    mixture = fit_mixture(own, task.n_clusters, starts, (task.shrinkage,)).mixture
+    labels = memberships(mixture, mean, sd)[0] - 1
+    seen = np.isin(np.arange(len(mean)), task.rows)
+    one = fit_mixture(own, 1, starts).mixture
+    gains = logsumexp(log_densities(mixture, mean), axis=1) - log_densities(one, mean)[:, 0]
+    counts = count_between(mixture, mean.astype(float), labels, seen)
+    between = {f"{COUNTED}{name}": part for name, part in counts._asdict().items()}
+    return {"labels": labels.astype(np.int16), "gains": gains.astype(np.float32), "rows": task.rows, **between}
 
 
 def _fit(task: Task, frame: pd.DataFrame, schema: Schema, config: StudyConfig, seed: int) -> PluriGP:

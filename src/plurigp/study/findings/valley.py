@@ -1,0 +1,212 @@
+"""Are clusters groups? Whether fewer rows lie between two of them than in either, counted on rows that defined neither.
+
+Two clusters of a half map are joined by the ridgeline of their Gaussians (Ray and Lindsay 2005), a curve that follows
+bent clouds, and every unseen row has a place along it. If the density along it has one mode, whatever its shape, the
+middle is not emptier than both flanks: that is tested by counts, with intervals chosen on the rows the map has seen.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
+from scipy.stats import norm
+
+from plurigp.study.findings.mixture import Mixture
+
+SHALLOW = 0.9  # a middle that is at least so dense as a flank, relatively, is no valley
+RIDGE_POINTS, BEYOND = 31, 8.0  # of the curve; how far it goes on straight beyond both centres, in sds
+FLANKS, MIDDLES = (0.4, 0.67, 1.0), (0.25, 0.5, 0.75)  # half widths of flanks in sds; widths as shares of the gap
+FEWEST_ROWS = 4  # of a cluster among the rows seen, to lay intervals by
+HISTOGRAM = np.linspace(-1.0, 2.0, 37)  # places along the curve, 0 at one centre and 1 at the other
+LEAST_VARIANCE = 0.3  # of a z averaged over splits: it is estimated, and an estimate may be too small
+
+
+def along_ridgeline(x: np.ndarray, mixture: Mixture, k: int, l: int) -> np.ndarray:
+    """Arc length [N] of the point nearest to each row on the curve from component k to l, in whitened units."""
+    means, covariances = mixture.means, mixture.covariances
+    root = np.linalg.cholesky((covariances[k] + covariances[l]) / 2)
+    own, other = np.linalg.inv(covariances[k]), np.linalg.inv(covariances[l])
+    share = np.linspace(0, 1, RIDGE_POINTS)[:, None]
+    precisions = (1 - share[:, :, None]) * own + share[:, :, None] * other
+    pulls = (1 - share) * (own @ means[k]) + share * (other @ means[l])
+    curve = np.linalg.solve(root, np.linalg.solve(precisions, pulls[:, :, None])[:, :, 0].T).T
+    ends = [a + BEYOND * (a - b) / max(np.linalg.norm(a - b), 1e-12) for a, b in ((curve[0], curve[2]), (curve[-1], curve[-3]))]
+    return _nearest_on(np.vstack([ends[0], curve, ends[1]]), np.linalg.solve(root, x.T).T)
+
+
+def _nearest_on(curve: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """Arc length [N] of the nearest point on a polygon through the points of the curve."""
+    steps = np.diff(curve, axis=0)
+    lengths = np.maximum(np.linalg.norm(steps, axis=1), 1e-12)
+    before = np.concatenate([[0], np.cumsum(lengths)[:-1]])
+    nearest, place = np.full(len(x), np.inf), np.zeros(len(x))
+    for start, step, length, at in zip(curve, steps, lengths, before, strict=False):
+        share = np.clip((x - start) @ step / length**2, 0, 1)
+        distance = ((x - start - share[:, None] * step) ** 2).sum(1)
+        closer = distance < nearest
+        nearest[closer], place[closer] = distance[closer], (at + share * length)[closer]
+    return place
+
+
+class Cloud(NamedTuple):
+    """One cluster along the curve, by the rows seen."""
+
+    n: int
+    mean: float
+    sd: float
+
+
+class Intervals(NamedTuple):
+    """The middle and both flanks, each (from, to)."""
+
+    middle: tuple[float, float]
+    flanks: tuple[tuple[float, float], tuple[float, float]]
+
+
+def lay_intervals(first: Cloud, second: Cloud) -> Intervals | None:
+    """Those with which two normal clouds of these sizes would show their valley best; None where the clouds overlap."""
+    best, found = -np.inf, None
+    for width in FLANKS:
+        low, high = first.mean + width * first.sd, second.mean - width * second.sd
+        if high <= low:
+            continue
+        places = np.linspace(low, high, 41)
+        emptiest = places[np.argmin(_expected_density(first, second, places))]
+        flanks = tuple((cloud.mean - width * cloud.sd, cloud.mean + width * cloud.sd) for cloud in (first, second))
+        for share in MIDDLES:
+            half = share * (high - low) / 2
+            centre = np.clip(emptiest, low + half, high - half)
+            laid = Intervals((centre - half, centre + half), flanks)  # type: ignore[arg-type]
+            z = min(_z(*_expected(first, second, laid.middle), *_expected(first, second, flank)) for flank in flanks)
+            if z > best:
+                best, found = z, laid
+    return found
+
+
+def _expected_density(first: Cloud, second: Cloud, at: np.ndarray) -> np.ndarray:
+    return sum(cloud.n * norm.pdf(at, cloud.mean, cloud.sd) for cloud in (first, second))
+
+
+def _expected(first: Cloud, second: Cloud, interval: tuple[float, float]) -> tuple[float, float]:
+    """How many rows two normal clouds have in an interval, and its width."""
+    n = sum(cloud.n * float(np.diff(norm.cdf(interval, cloud.mean, cloud.sd))[0]) for cloud in (first, second))
+    return n, interval[1] - interval[0]
+
+
+def _z(n_middle: float, middle: float, n_flank: float, flank: float) -> float:
+    share = null_share(middle / flank)
+    n = n_middle + n_flank
+    return (share * n - n_middle) / np.sqrt(share * (1 - share) * n + 1e-9)
+
+
+def null_share(widths: float | np.ndarray) -> float | np.ndarray:
+    """Of the rows in middle and flank, the share in the middle if it is as dense as a shallow valley may be."""
+    return SHALLOW * widths / (SHALLOW * widths + 1)
+
+
+# --- one half map ---
+
+
+class Counts(NamedTuple):
+    """Unseen rows along the curve between each two components of a half map: [k, l] is the flank at k."""
+
+    middle: np.ndarray  # [K K] rows in the middle
+    flank: np.ndarray  # [K K] rows in the flank at k
+    widths: np.ndarray  # [K K] width of the middle over that of the flank; 0 where no intervals could be laid
+    separation: np.ndarray  # [K K] distance of the centres in sds, of the rows seen
+    histogram: np.ndarray  # [K K H] unseen rows by place, 0 at k and 1 at l
+
+
+def count_between(mixture: Mixture, x: np.ndarray, labels: np.ndarray, seen: np.ndarray) -> Counts:
+    """x [N Q] are positions by a half map, labels [N] its components 0 … K−1, seen [N] the rows it was learned from."""
+    K = len(mixture.weights)
+    counts = Counts(*(np.zeros((K, K)) for _ in range(4)), np.zeros((K, K, len(HISTOGRAM) - 1)))
+    for k in range(K):
+        for l in range(k):
+            own = [seen & (labels == c) for c in (k, l)]
+            if min(rows.sum() for rows in own) < FEWEST_ROWS:
+                continue
+            place = along_ridgeline(x, mixture, k, l)
+            first, second = (Cloud(int(r.sum()), float(place[r].mean()), float(place[r].std()) + 1e-9) for r in own)
+            _add_pair(counts, (k, l), first, second, place[~seen & ((labels == k) | (labels == l))])
+    return counts
+
+
+def _add_pair(counts: Counts, pair: tuple[int, int], first: Cloud, second: Cloud, unseen: np.ndarray) -> None:
+    apart = second.mean - first.mean
+    counts.separation[pair] = counts.separation[pair[::-1]] = apart / np.sqrt((first.sd**2 + second.sd**2) / 2)
+    if apart > 0:
+        scaled = np.histogram((unseen - first.mean) / apart, HISTOGRAM)[0]
+        counts.histogram[pair], counts.histogram[pair[::-1]] = scaled, scaled[::-1]
+    laid = lay_intervals(first, second)
+    if laid is None:
+        return
+    n_middle = _within(unseen, laid.middle)
+    for at, flank in zip((pair, pair[::-1]), laid.flanks, strict=True):
+        counts.middle[at], counts.flank[at] = n_middle, _within(unseen, flank)
+        counts.widths[at] = (laid.middle[1] - laid.middle[0]) / (flank[1] - flank[0])
+
+
+def _within(places: np.ndarray, interval: tuple[float, float]) -> int:
+    return int(((places > interval[0]) & (places < interval[1])).sum())
+
+
+# --- all half maps together ---
+
+
+@dataclass(frozen=True, eq=False)
+class Valleys:
+    """What lies between each two strata, over all pairs of half maps."""
+
+    p: np.ndarray  # [K K] of the hypothesis that there is no valley; 1 on the diagonal
+    depth: np.ndarray  # [K K] density of the middle over that of the thinner flank: 0 empty, 1 flat
+    separation: np.ndarray  # [K K] distance of centres in sds, mean over half maps
+    histogram: np.ndarray  # [K K H] unseen rows by place, summed over half maps
+
+
+def combine_counts(halves: list[Counts]) -> Valleys:
+    """Both halves of a pair are added, since every row is unseen by one of them; then z is averaged over the pairs.
+
+    An average over random splits varies less than one split does, by the variance between splits (the law of total
+    variance): z is divided by the sd that is left. A valley has to show against both flanks, so the smaller z counts.
+    """
+    stacked = Counts(*(np.stack(parts) for parts in zip(*halves, strict=True)))
+    share = null_share(stacked.widths)
+    n = stacked.middle + stacked.flank
+    excess, variance = share * n - stacked.middle, share * (1 - share) * n
+    both = [part[0::2] + part[1::2] for part in (excess, variance)]  # [pairs K K]
+    z = np.where(both[1] > 0, (both[0] - 0.5) / np.sqrt(np.maximum(both[1], 1e-9)), -1.0)
+    between = z.var(0, ddof=1) if len(z) > 1 else np.zeros(z.shape[1:])
+    z = z.mean(0) / np.sqrt(np.clip(1 - between * (1 - 1 / len(z)), LEAST_VARIANCE, 1))
+    p = norm.sf(np.minimum(z, z.T))
+    np.fill_diagonal(p, 1.0)
+    laid = stacked.widths > 0
+    density = [np.where(laid, part, 0).sum(0) for part in (stacked.middle / np.maximum(stacked.widths, 1e-12), stacked.flank)]
+    depth = np.divide(density[0], density[1], out=np.ones_like(p), where=density[1] > 0)
+    return Valleys(p, np.maximum(depth, depth.T), stacked.separation.mean(0), stacked.histogram.sum(0))
+
+
+def reorder(counts: Counts, order: np.ndarray) -> Counts:
+    """The counts between strata, where stratum k is component order[k]."""
+    return Counts(*(part[np.ix_(order, order)] for part in counts))
+
+
+def separate_groups(p: np.ndarray, level: float) -> tuple[np.ndarray, float]:
+    """Which group each stratum is in [K], 0 …, and the p-value of there being more than one.
+
+    Two groups are apart if there is a valley between each stratum of the one and each of the other. The cuts that come
+    into question are the K − 1 edges of the spanning tree that joins strata where p is largest (any other cut crosses a
+    larger p); Holm's correction is over those.
+    """
+    K = len(p)
+    if K == 1:
+        return np.zeros(1, int), 1.0
+    tree = minimum_spanning_tree(np.where(np.eye(K, dtype=bool), 0, 2 - p)).tocoo()
+    joined = 2 - tree.data
+    order = np.argsort(joined, kind="stable")
+    adjusted = np.minimum(np.maximum.accumulate(joined[order] * np.arange(K - 1, 0, -1)), 1.0)
+    kept = order[adjusted > level]
+    links = np.zeros((K, K))
+    links[tree.row[kept], tree.col[kept]] = 1
+    return connected_components(links, directed=False)[1], float(adjusted[0])
