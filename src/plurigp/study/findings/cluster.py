@@ -6,18 +6,17 @@ from functools import cached_property
 
 import numpy as np
 from scipy.cluster.hierarchy import cut_tree, linkage
-from scipy.special import logsumexp
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import BayesianGaussianMixture
 
 from plurigp.core.threads import single_blas_thread
-from plurigp.study.findings.mixture import Mixture, log_densities, memberships
+from plurigp.study.findings.mixture import Mixture, memberships
 
 RIDGE = 1e-3  # added to the variances, where the prior's are 1: no cluster collapses to a point
 SHRINKAGES = (1.0, 8.0, 64.0)  # rows per parameter of a mean that the pooled covariance counts for; the evidence decides
 WEIGHT_ROWS = 1.0  # rows that every cluster has before the first is seen (Dirichlet)
-MOST_STEPS, TOLERANCE = 150, 1e-5  # of expectation maximisation; nats per row
+TRYING_STEPS, MOST_STEPS, TOLERANCE = 15, 150, 2e-5  # of expectation maximisation; nats per row
 STARTING_ROWS = 2500  # that Ward's clustering looks at, at most: its time grows with the square
 
 
@@ -88,13 +87,19 @@ def fit_mixture(x: np.ndarray, K: int, starts: Starts, shrinkages: tuple[float, 
     """The mixture of K clusters with most evidence, over the starts and over how much covariances are shrunk.
 
     Each covariance is that of its own rows and of `shrinkage` · (Q + 2) rows of the pooled covariance: one family from
-    covariances of their own to a common one, of which the evidence takes what the table can afford.
+    covariances of their own to a common one, of which the evidence takes what the table can afford. Every start is
+    tried for a few steps, and the best of each shrinkage goes on.
     """
     x = np.asarray(x, float)
     with single_blas_thread(), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        labels = starts.partitions(K) if K > 1 else [np.zeros(len(x), int)]
-        fits = [_maximise(x, np.eye(K)[start], s) for s in (shrinkages if K > 1 else (0.0,)) for start in labels]
+        moments = _moments(x)
+        shares = [np.eye(K)[labels] for labels in (starts.partitions(K) if K > 1 else [np.zeros(len(x), int)])]
+        fits = []
+        for shrinkage in shrinkages if K > 1 else (0.0,):
+            tried = [_maximise(moments, start, shrinkage, TRYING_STEPS) for start in shares]
+            best = max(tried, key=lambda trial: trial[0].evidence)[1]
+            fits.append(_maximise(moments, best, shrinkage, MOST_STEPS)[0])
     return max(fits, key=lambda fit: fit.evidence)
 
 
@@ -104,27 +109,62 @@ def evidence_ladder(x: np.ndarray, most: int, seed: int) -> list[FittedMixture]:
     return [fit_mixture(x, K, starts) for K in range(1, most + 1)]
 
 
-def _maximise(x: np.ndarray, shares: np.ndarray, shrinkage: float) -> FittedMixture:
-    """Expectation maximisation from each row's shares [N K], until a step gains hardly anything."""
-    (N, Q), K, before = x.shape, shares.shape[1], -np.inf
-    pooled_rows = shrinkage * (Q + 2)
-    for _ in range(MOST_STEPS):
-        n = shares.sum(0) + 1e-9
-        means = shares.T @ x / n[:, None]
-        apart = x[None] - means[:, None]
-        scatter = np.matmul((shares.T[:, :, None] * apart).swapaxes(1, 2), apart)
-        pulled = scatter + pooled_rows * scatter.sum(0) / N
-        covariances = pulled / (n + pooled_rows)[:, None, None] + RIDGE * np.eye(Q)
-        mixture = Mixture((n + WEIGHT_ROWS) / (N + K * WEIGHT_ROWS), means, covariances, np.arange(1, K + 1))
-        logs = log_densities(mixture, x)
-        rows = logsumexp(logs, axis=1)
-        shares = np.exp(logs - rows[:, None])
-        if rows.sum() - before < TOLERANCE * N:
+def _maximise(
+    moments: np.ndarray, shares: np.ndarray, shrinkage: float, most_steps: int
+) -> tuple[FittedMixture, np.ndarray]:
+    """Expectation maximisation from each row's shares [N K] until a step gains hardly anything; and the shares there."""
+    before = -np.inf
+    for _ in range(most_steps):
+        n, mixture = _maximisation(shares.T @ moments, shrinkage)
+        logs = moments @ _coefficients(mixture)
+        highest = logs.max(1, keepdims=True)
+        weights = np.exp(logs - highest)
+        total = weights.sum(1, keepdims=True)
+        shares, log_density = weights / total, float((highest + np.log(total)).sum())
+        if log_density - before < TOLERANCE * len(shares):
             break
-        before = rows.sum()
-    effective = 1 + (n / (n + pooled_rows)).sum() * (K - 1) / K  # covariances: 1 if they are common, K if all are free
-    n_parameters = K - 1 + K * Q + effective * Q * (Q + 1) / 2
-    return FittedMixture(mixture, shrinkage, float(rows.sum()), float(rows.sum() - n_parameters * np.log(N) / 2))
+        before = log_density
+    K, Q = mixture.means.shape
+    free = 1 + (n / (n + _pooled_rows(shrinkage, Q))).sum() * (K - 1) / K  # covariances: 1 if common, K if all are free
+    n_parameters = K - 1 + K * Q + free * Q * (Q + 1) / 2
+    evidence = log_density - n_parameters * np.log(len(shares)) / 2
+    return FittedMixture(mixture, shrinkage, log_density, evidence), shares
+
+
+def _moments(x: np.ndarray) -> np.ndarray:
+    """Each row's 1, x and products x_i x_j (i ≤ j): densities and sums over rows are then single matrix products."""
+    i, j = np.triu_indices(x.shape[1])
+    return np.hstack([np.ones((len(x), 1)), x, x[:, i] * x[:, j]])
+
+
+def _pooled_rows(shrinkage: float, Q: int) -> float:
+    return shrinkage * (Q + 2)
+
+
+def _maximisation(sums: np.ndarray, shrinkage: float) -> tuple[np.ndarray, Mixture]:
+    """Rows of each cluster [K] and the mixture, from the moments summed by shares."""
+    K, Q = len(sums), int((np.sqrt(8 * sums.shape[1] + 1) - 3) / 2)
+    n, means = sums[:, 0] + 1e-9, sums[:, 1 : 1 + Q] / (sums[:, :1] + 1e-9)
+    i, j = np.triu_indices(Q)
+    scatter = np.zeros((K, Q, Q))
+    scatter[:, i, j] = scatter[:, j, i] = sums[:, 1 + Q :]
+    scatter -= n[:, None, None] * means[:, :, None] * means[:, None, :]
+    pooled_rows = _pooled_rows(shrinkage, Q)
+    covariances = (scatter + pooled_rows * scatter.sum(0) / n.sum()) / (n + pooled_rows)[:, None, None]
+    covariances += RIDGE * np.eye(Q)
+    return n, Mixture((n + WEIGHT_ROWS) / (n + WEIGHT_ROWS).sum(), means, covariances, np.arange(1, K + 1))
+
+
+def _coefficients(mixture: Mixture) -> np.ndarray:
+    """Of the moments, in log π_k N(x; μ_k, Σ_k) [moments K]."""
+    K, Q = mixture.means.shape
+    precisions = np.linalg.inv(mixture.covariances)
+    pulls = np.einsum("kij,kj->ki", precisions, mixture.means)
+    log_det = np.linalg.slogdet(mixture.covariances)[1] + Q * np.log(2 * np.pi)
+    constant = np.log(mixture.weights) - 0.5 * (np.einsum("ki,ki->k", pulls, mixture.means) + log_det)
+    i, j = np.triu_indices(Q)
+    squares = -precisions[:, i, j] * np.where(i == j, 0.5, 1.0)
+    return np.hstack([constant[:, None], pulls, squares]).T
 
 
 def paper_mixture(

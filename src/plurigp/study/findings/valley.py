@@ -14,7 +14,7 @@ from scipy.stats import norm
 
 from plurigp.study.findings.mixture import Mixture
 
-SHALLOW = 0.9  # a middle that is at least so dense as a flank, relatively, is no valley
+SHALLOW = 1.0  # a middle that is at least so dense as a flank, relatively, is no valley
 RIDGE_POINTS, BEYOND = 31, 8.0  # of the curve; how far it goes on straight beyond both centres, in sds
 FLANKS, MIDDLES = (0.4, 0.67, 1.0), (0.25, 0.5, 0.75)  # half widths of flanks in sds; widths as shares of the gap
 FEWEST_ROWS = 4  # of a cluster among the rows seen, to lay intervals by

@@ -20,6 +20,8 @@ from plurigp.study.fits.pool import Pool, Tables
 from plurigp.study.fits.select import evidence_of, selection_frame, selection_tasks
 from plurigp.study.fits.tasks import COUNTED, MAP, REFERENCE, REFIT, TRACED, Finished, Task, most_clusters
 
+VERY_STRONG = 5.0  # nats of evidence
+
 
 @dataclass(frozen=True, eq=False)
 class Maps:
@@ -96,13 +98,16 @@ def in_background(call: Callable[[], Mixture]) -> Future[Mixture]:
 def cut_map(
     x: np.ndarray, config: StudyConfig, paper: Future[Mixture]
 ) -> tuple[list[FittedMixture], FittedMixture]:
-    """Mixtures of 1, 2, … clusters, and the one to cut the map by: with most evidence, or of the number asked for.
+    """Mixtures of 1, 2, … clusters, and the one to cut the map by: by evidence, or of the number asked for.
+
+    By evidence it is the fewest clusters against which no more have very strong evidence (Kass and Raftery 1995).
 
     A map is cut into two at least, for a test of one cluster against none would find nothing.
     """
     ladder = evidence_ladder(x, most_clusters(len(x), config), config.seed_of("mixture"))
     if config.n_subtypes == "evidence":
-        return ladder, max(ladder[1:], key=lambda rung: rung.evidence)
+        best = max(rung.evidence for rung in ladder[1:])
+        return ladder, next(rung for rung in ladder[1:] if rung.evidence >= best - VERY_STRONG)
     K = int((paper.result().subtype > 0).sum()) if config.n_subtypes == "paper" else int(config.n_subtypes)
     if K <= len(ladder):
         return ladder, ladder[K - 1]

@@ -1,4 +1,4 @@
-"""The latent dimension: of those that predict hidden cells about as well as the best, the one with most evidence."""
+"""The latent dimension: of those that predict hidden cells no worse than the best, the one with most evidence."""
 
 from collections.abc import Sequence
 
@@ -8,6 +8,8 @@ import pandas as pd
 from plurigp.answers.heldout import ratio_se
 from plurigp.study.fits.config import StudyConfig
 from plurigp.study.fits.tasks import SELECT, Finished, Task, training_rows
+
+NO_WORSE = 2.0  # standard errors below the best score: more is significantly worse
 
 
 def selection_tasks(n_rows: int, config: StudyConfig) -> list[Task]:
@@ -22,7 +24,7 @@ def selection_frame(tasks: Sequence[Task], finished: Sequence[Finished]) -> pd.D
     """One line per dimension: the restart with most evidence, its held-out score, and its distance to the best.
 
     The evidence is the bound and what groups add to it: a dimension that shows groups is not given up for a smaller one
-    that predicts no worse. Chosen is, among the dimensions within a standard error of the best score, that with most
+    that predicts no worse. Chosen is, among the dimensions that predict not significantly worse than the best, that with most
     evidence, so that neither prediction nor groups suffer.
 
     Standard errors are over rows, since the cells of a row depend on each other; `gap` is paired by row.
@@ -38,7 +40,7 @@ def selection_frame(tasks: Sequence[Task], finished: Sequence[Finished]) -> pd.D
     gaps = scores[top] - scores
     gap, gap_se = gaps.sum(1) / n.sum(), np.array([ratio_se(row, n) for row in gaps])
     evidence = np.array([evidence_of(result) for _, result in fits])
-    near = gap <= np.nan_to_num(gap_se) + 1e-12
+    near = gap <= NO_WORSE * np.nan_to_num(gap_se) + 1e-12
     return pd.DataFrame(
         {
             "n_components": [task.n_components for task, _ in fits],
