@@ -31,7 +31,7 @@ from study_sections import right
 from plurigp import Study, load, load_study
 from plurigp.datasets import load_support, simulate_cohort
 from plurigp.study.findings.characterise import association_frame, read_values
-from plurigp.study.findings.cluster import fixed_mixture
+from plurigp.study.findings.cluster import Starts, fit_mixture
 from plurigp.study.findings.mixture import memberships
 from plurigp.study.fits.store import read_arrays
 
@@ -107,8 +107,8 @@ def plain_split(folder, table, seed):
     rows = read_arrays(folder / "fits" / "refit-000.safetensors")[0]["rows"]
     model = load(folder / "fits" / "refit-000")
     unseen = table.drop(index=rows).reset_index(drop=True)
-    x, sd = model.transform(table.iloc[rows], return_std=True)
-    mixture = fixed_mixture(x, 3, "tied", 3, 0.0, seed, sd)
+    x = model.transform(table.iloc[rows]).astype(float)
+    mixture = fit_mixture(x, 3, Starts(x, seed)).mixture
     group = memberships(mixture, *model.transform(unseen, return_std=True))[0]
     return association_frame(
         model.schema_, read_values(unseen, model.schema_), lambda name: group, "split, own cell shown"

@@ -32,7 +32,7 @@ def simulated() -> dict:
         "n_constant": 61,
         "epochs": [120, 80],
         "selection": [line],
-        "clusters": {"consensus": consensus, "rand": {"tied": 0.95, "full": 0.93}, "n_paper": 9, "n_stability": 3},
+        "clusters": {"consensus": consensus, "rand": {"tied": 0.95, "full": 0.93}, "n_paper": 9, "n_evidence": 3},
         "harder": {},
     }
 

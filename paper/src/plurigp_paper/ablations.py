@@ -8,15 +8,13 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import adjusted_rand_score
 
 from plurigp.datasets import simulate_cohort
 from plurigp.likelihoods.registry import LIKELIHOODS
-from plurigp.study.findings.cluster import fixed_mixture
-from plurigp.study.findings.mixture import memberships
 from plurigp_paper.charts import bound_chart, line_chart, violin_chart
 from plurigp_paper.digits import digits
 from plurigp_paper.families import declare, declare_halved, with_kinds
+from plurigp_paper.maps import rand_index
 from plurigp_paper.panel import PAPER_NODES, Fit, PanelData, halves, held_out_tables
 from plurigp_paper.runs import Figures, Runs, Work
 from plurigp_paper.scores import exact_scorer, score
@@ -85,8 +83,7 @@ class AblationTable:
 
 
 def _rand(x: np.ndarray, labels: np.ndarray) -> float:
-    fitted = fixed_mixture(x, len(np.unique(labels)), "tied", 10, 0.0, 0)
-    return float(adjusted_rand_score(labels, memberships(fitted, x)[0]))
+    return rand_index(x, labels, len(np.unique(labels)), "tied")
 
 
 def run(out: Path, sizes: Sizes, quiet: bool = False) -> dict[str, Any]:

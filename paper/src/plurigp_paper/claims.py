@@ -158,7 +158,7 @@ def clusters_claim(results: Results) -> Claim:
                   found["rand"][name] >= 0.9, True) for name, words in MIXTURES.items()),
         Finding("K by the paper's rule (Bayesian mixture, 5 %)", f"{found['n_paper']} clusters", found["n_paper"] == 3,
                 True),
-        Finding("K by the study (stability)", f"{found['n_stability']} clusters", found["n_stability"] == 3, True),
+        Finding("K by the study (evidence)", f"{found['n_evidence']} clusters", found["n_evidence"] == 3, True),
     ]  # fmt: skip
     for which, other in results.get("harder", {}).items():
         high = [line["index"] > line["permutation_threshold"] for line in other["consensus"]]
@@ -166,7 +166,7 @@ def clusters_claim(results: Results) -> Claim:
         words = (
             f"adjusted Rand {full:.3f} (one covariance per cluster), {tied:.3f} (one shared covariance) at K = 3; "
             f"{sum(high)} of {len(high)} indices above the null; K = "
-            f"{other['n_paper']} by the paper's rule, {other['n_stability']} by the study"
+            f"{other['n_paper']} by the paper's rule, {other['n_evidence']} by the study"
         )
         findings.append(Finding(f"harder digits {which}", words, min(tied, full) >= 0.9, True))
     why = (
@@ -261,8 +261,8 @@ def clinical_claim(results: Results) -> Claim:
             f"the null; Q = {found['n_components']}", all(above)))  # fmt: skip
         if p is not None:
             findings.append(Finding(
-                f"{name}: half maps against structureless tables",
-                f"K = {found['n_stability']}, p = {p:.3g}", found["structured"] is True, True))  # fmt: skip
+                f"{name}: valleys between clusters, on unseen rows",
+                f"K = {found['n_evidence']}, p = {p:.3g}", found["structured"] is True, True))  # fmt: skip
         findings.append(Finding(
             f"{name}: characteristics on rows that did not make the clusters",
             f"{found['n_found']} of {found['n_tested']} contrasts at q < 0.05",
@@ -272,7 +272,7 @@ def clinical_claim(results: Results) -> Claim:
     findings.append(Finding(
         f"cohort: agreement with the {planted['n_true']} planted subtypes",
         f"adjusted Rand {rand['full']:.3f} (one covariance per cluster) and {rand['tied']:.3f} (one shared) at the "
-        f"true number, {rand['stability']:.3f} at the study's", rand["stability"] >= 0.9, True))  # fmt: skip
+        f"true number, {rand['evidence']:.3f} at the study's", rand["evidence"] >= 0.9, True))  # fmt: skip
     says = "The clusters are robust (consensus above the null) and differ in their characteristics."
     figures = tuple(
         (f"clinical-{name}-{figure}.svg", f"{name}: {caption}")

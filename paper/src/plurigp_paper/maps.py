@@ -8,24 +8,24 @@ import numpy as np
 import pandas as pd
 from sklearn.manifold import TSNE
 from sklearn.metrics import adjusted_rand_score
+from sklearn.mixture import GaussianMixture
 
 from plurigp.answers.heldout import hide_cells
 from plurigp.core.threads import single_blas_thread
 from plurigp.data import Schema
 from plurigp.study import Study, StudyConfig, StudyResult
-from plurigp.study.findings.cluster import fixed_mixture
-from plurigp.study.findings.mixture import memberships
-from plurigp.study.fits.config import COVARIANCES
+from plurigp.study.findings.cluster import RIDGE
 from plurigp.study.fits.learn import learn, rows_to_fit
 from plurigp.study.fits.pool import Pool
 from plurigp.study.fits.progress import StudyProgress
 from plurigp.study.fits.select import selection_frame, selection_tasks
 from plurigp.study.fits.tasks import HIDDEN, held_out_rows, training_rows
 from plurigp.study.run import FITS_FOLDER, settled_schema, start_study
-from plurigp.study.subtypes import find_subtypes
+from plurigp.study.subtypes import clustering_frame, find_subtypes
 from plurigp_paper.scores import score
 
 SEED = 0
+COVARIANCES = ("tied", "full")  # of a mixture: shared by its clusters, or one for each
 REST = "rest"  # one group of columns, whatever their kinds
 
 
@@ -37,17 +37,17 @@ class Found:
     subtype: np.ndarray  # [N] int, 0 for outliers
     n_paper: int
     clusterings: pd.DataFrame
-    structured: bool | None
+    structured: bool
     structure_p: float
     subtypes: pd.DataFrame
     selection: pd.DataFrame
     config: StudyConfig
 
     @property
-    def n_stability(self) -> int:
-        """How many clusters the study would pick: one where its half maps agree no better than structureless ones."""
+    def n_evidence(self) -> int:
+        """How many clusters have most evidence; one where no valley lies between the clusters that were looked at."""
         best = int(self.clusterings["n_clusters"].iloc[int(self.clusterings["gain"].to_numpy().argmax())])
-        return 1 if self.structured is False else best
+        return best if self.structured else 1
 
 
 def full_study(folder: Path, table: pd.DataFrame, schema: Schema, **settings: Any) -> tuple[Found, StudyResult]:
@@ -83,9 +83,9 @@ def map_study(folder: Path, table: pd.DataFrame, schema: Schema, **settings: Any
         maps.latent.arrays["mean"],
         found.clusters.subtype,
         maps.n_paper,
-        found.choice.frame(found.n_clusters),
-        found.choice.structured,
-        found.choice.p,
+        clustering_frame(maps),
+        found.structured,
+        found.p,
         found.frame,
         maps.selection,
         config,
@@ -131,7 +131,7 @@ def clusters_found(found: Found, truth: np.ndarray) -> dict[str, Any]:
     """Agreement with the known groups at their own number and at the study's, and all that is known without them."""
     n_true = len(np.unique(truth))
     rand = {name: rand_index(found.x, truth, n_true, name) for name in COVARIANCES}
-    rand["stability"] = rand_index(found.x, truth, found.n_stability, "tied")
+    rand["evidence"] = rand_index(found.x, truth, found.n_evidence, "full")
     return {"n_true": n_true, "rand": rand, **numbers(found)}
 
 
@@ -142,7 +142,7 @@ def numbers(found: Found) -> dict[str, Any]:
         "n_rows": len(found.x),
         "n_components": found.x.shape[1],
         "n_paper": found.n_paper,
-        "n_stability": found.n_stability,
+        "n_evidence": found.n_evidence,
         "structured": found.structured,
         "structure_p": found.structure_p,
         "n_outliers": int((found.subtype == 0).sum()),
@@ -154,8 +154,9 @@ def numbers(found: Found) -> dict[str, Any]:
 
 def rand_index(x: np.ndarray, truth: np.ndarray, K: int, covariance: str) -> float:
     """Adjusted Rand index of a K-component mixture of the latent means with the known groups."""
-    fitted = fixed_mixture(x, K, covariance, 10, 0.0, SEED)
-    return float(adjusted_rand_score(truth, memberships(fitted, x)[0]))
+    fitted = GaussianMixture(K, covariance_type=covariance, n_init=10, random_state=SEED, reg_covar=RIDGE)
+    with single_blas_thread():
+        return float(adjusted_rand_score(truth, fitted.fit_predict(np.asarray(x, float))))
 
 
 def flat_view(x: np.ndarray) -> np.ndarray:

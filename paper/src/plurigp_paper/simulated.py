@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from plurigp.data import Schema
-from plurigp.study.fits.config import COVARIANCES
 from plurigp_paper.charts import bound_chart, image_chart, line_chart, map_chart
 from plurigp_paper.digits import N_BINARY, Digits, digits
 from plurigp_paper.families import PIXEL, NoiseModel, declare, numeric_frame, with_kinds
-from plurigp_paper.maps import choose_dimension, clusters_found, flat_view, map_study, rand_index
+from plurigp_paper.maps import COVARIANCES, choose_dimension, clusters_found, flat_view, map_study, rand_index
 from plurigp_paper.panel import Fit, PanelData, approach_table, comparisons, halves, panel_tasks
 from plurigp_paper.panel_figures import SCORES, draw_consensus, draw_panel
 from plurigp_paper.runs import Figures, Runs
@@ -35,7 +34,7 @@ class Sizes:
     n_few: int = 10  # splits on which the noise floor and the Q of our own choice are tried
     study_epochs: int = 100
     n_refits: int = 30
-    n_references: int = 19
+    n_references: int = 0
     harder: tuple[tuple[int, ...], ...] = ((3, 5, 8), (4, 7, 9))
     harder_refits: int = 10
 

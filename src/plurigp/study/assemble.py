@@ -16,7 +16,7 @@ from plurigp.data.schema import detail
 from plurigp.study.findings import characterise
 from plurigp.study.findings.assess import predictive_scores
 from plurigp.study.findings.characterise import Groups, Values, read_values, split_groups
-from plurigp.study.findings.cluster import FittedMixture, Starts, fit_mixture
+from plurigp.study.findings.cluster import Starts, fit_mixture
 from plurigp.study.findings.mixture import responsibilities
 from plurigp.study.findings.robustness import matched
 from plurigp.study.findings.survival import no_outcome, read_outcome, survival_by_subtype
@@ -26,7 +26,7 @@ from plurigp.study.fits.learn import Maps
 from plurigp.study.fits.pool import Pool
 from plurigp.study.fits.tasks import FIRST_REFIT, held_out
 from plurigp.study.result import Map, StudyResult
-from plurigp.study.subtypes import Subtypes, components_of, find_subtypes, valley_frame
+from plurigp.study.subtypes import Subtypes, clustering_frame, components_of, find_subtypes, valley_frame
 
 PACKAGES = ("jax", "numpy", "pandas", "scikit-learn", "scipy")
 SETTINGS_AMONG_FACTS = ("title", "level", "n_permutations", "n_refits", "n_references")
@@ -68,7 +68,7 @@ def assemble_result(  # long: one line for each part of a result
         selection=maps.selection,
         traces=maps.traces,
         valleys=found.valleys,
-        clusterings=_clustering_frame(maps.ladder, maps.cut, len(frame)),
+        clusterings=clustering_frame(maps),
         subtypes=found.frame,
         separations=valley_frame(found.valleys, found.group),
         **_described(pool, maps, frame, schema, values, found, config),
@@ -133,19 +133,6 @@ def _column_frame(frame: pd.DataFrame, schema: Schema, values: Values) -> pd.Dat
             "used": [column.kind != "aside" for column in schema],
             "n_observed": observed,
             "gap_share": [1 - n / len(frame) for n in observed],
-        }
-    )
-
-
-def _clustering_frame(ladder: list[FittedMixture], cut: FittedMixture, N: int) -> pd.DataFrame:
-    """One line per number of clusters; `gain` is its evidence over that of one cluster, in nats per row."""
-    rungs = ladder if cut.n_clusters <= len(ladder) else [*ladder, cut]
-    return pd.DataFrame(
-        {
-            "n_clusters": [rung.n_clusters for rung in rungs],
-            "gain": [(rung.evidence - ladder[0].evidence) / N for rung in rungs],
-            "shrinkage": [rung.shrinkage for rung in rungs],
-            "chosen": [rung.n_clusters == cut.n_clusters for rung in rungs],
         }
     )
 

@@ -112,7 +112,7 @@ def evidence_ladder(x: np.ndarray, most: int, seed: int) -> list[FittedMixture]:
 def _maximise(
     moments: np.ndarray, shares: np.ndarray, shrinkage: float, most_steps: int
 ) -> tuple[FittedMixture, np.ndarray]:
-    """Expectation maximisation from each row's shares [N K] until a step gains hardly anything; and the shares there."""
+    """Expectation maximisation from each row's shares [N K] until a step gains hardly anything; and the last shares."""
     before = -np.inf
     for _ in range(most_steps):
         n, mixture = _maximisation(shares.T @ moments, shrinkage)
@@ -157,7 +157,7 @@ def _maximisation(sums: np.ndarray, shrinkage: float) -> tuple[np.ndarray, Mixtu
 
 def _coefficients(mixture: Mixture) -> np.ndarray:
     """Of the moments, in log π_k N(x; μ_k, Σ_k) [moments K]."""
-    K, Q = mixture.means.shape
+    Q = mixture.means.shape[1]
     precisions = np.linalg.inv(mixture.covariances)
     pulls = np.einsum("kij,kj->ki", precisions, mixture.means)
     log_det = np.linalg.slogdet(mixture.covariances)[1] + Q * np.log(2 * np.pi)

@@ -95,9 +95,7 @@ def in_background(call: Callable[[], Mixture]) -> Future[Mixture]:
     return result
 
 
-def cut_map(
-    x: np.ndarray, config: StudyConfig, paper: Future[Mixture]
-) -> tuple[list[FittedMixture], FittedMixture]:
+def cut_map(x: np.ndarray, config: StudyConfig, paper: Future[Mixture]) -> tuple[list[FittedMixture], FittedMixture]:
     """Mixtures of 1, 2, … clusters, and the one to cut the map by: by evidence, or of the number asked for.
 
     By evidence it is the fewest clusters against which no more have very strong evidence (Kass and Raftery 1995).
@@ -109,7 +107,7 @@ def cut_map(
         best = max(rung.evidence for rung in ladder[1:])
         return ladder, next(rung for rung in ladder[1:] if rung.evidence >= best - VERY_STRONG)
     K = int((paper.result().subtype > 0).sum()) if config.n_subtypes == "paper" else int(config.n_subtypes)
-    if K <= len(ladder):
+    if len(ladder) >= K:
         return ladder, ladder[K - 1]
     return ladder, fit_mixture(x, K, Starts(np.asarray(x, float), config.seed_of("mixture")))
 

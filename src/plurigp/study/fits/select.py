@@ -24,8 +24,8 @@ def selection_frame(tasks: Sequence[Task], finished: Sequence[Finished]) -> pd.D
     """One line per dimension: the restart with most evidence, its held-out score, and its distance to the best.
 
     The evidence is the bound and what groups add to it: a dimension that shows groups is not given up for a smaller one
-    that predicts no worse. Chosen is, among the dimensions that predict not significantly worse than the best, that with most
-    evidence, so that neither prediction nor groups suffer.
+    that predicts no worse. Chosen is, among the dimensions that predict not significantly worse than the best, the one
+    with most evidence, so that neither prediction nor groups suffer.
 
     Standard errors are over rows, since the cells of a row depend on each other; `gap` is paired by row.
     """
