@@ -41,7 +41,7 @@ def planted_groups(K: int, separation: float, n_rows: int, rng: np.random.Genera
 def one_group(
     shape: str, share: float, away: float, n_rows: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """A continuum and one round group of a share of the rows, its centre `away` of the continuum's sds from its middle."""
+    """A continuum and one round group of a share of the rows, `away` of the continuum's sds from its middle."""
     x = _standard(continuum(shape, n_rows, rng))
     group = (rng.random(n_rows) < share).astype(int)
     direction = rng.normal(size=N_DIMENSIONS)

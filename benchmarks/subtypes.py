@@ -18,10 +18,12 @@ the results.
 
 import argparse
 import json
+import tempfile
 import time
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import labelled
 import numpy as np
@@ -33,25 +35,68 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 
-from plurigp import Study, StudyResult
+from plurigp.study import Study, StudyConfig, StudyResult
 from plurigp.study.findings.cluster import Starts, by_size, fit_mixture
 from plurigp.study.findings.mixture import memberships
+from plurigp.study.fits.learn import learn
+from plurigp.study.fits.pool import Pool
+from plurigp.study.fits.progress import StudyProgress
+from plurigp.study.run import settled_schema
+from plurigp.study.subtypes import find_subtypes
 
 OURS = "plurigp"
 BINS = np.linspace(0, 1, 11)
+NOT_NEEDED = {"max_clusters": 2, "mixture_inits": 1, "n_permutations": 20}  # the paper's rule is not looked at
 SMALL = 0.15  # share of the one group
 
 
 def run_study(frame: pd.DataFrame, schema: Any, given: argparse.Namespace, seed: int = 0) -> tuple[StudyResult, float]:
     """A study with the defaults, but for what the command line makes cheaper; and its seconds."""
     started = time.perf_counter()
-    asked = {"n_refits": given.refits, "n_restarts": given.restarts, "n_components": given.components}
-    settings = {name: value for name, value in asked.items() if value is not None}
-    result = Study(schema=schema, n_jobs=given.jobs, random_state=seed, **settings).fit(frame)
+    result = Study(schema=schema, n_jobs=given.jobs, random_state=seed, **asked(given)).fit(frame)
     return result, time.perf_counter() - started
 
 
-def verdict(result: StudyResult) -> dict[str, Any]:
+def asked(given: argparse.Namespace) -> dict[str, Any]:
+    """The settings that the command line names."""
+    settings = {"n_refits": given.refits, "n_restarts": given.restarts, "n_components": given.components}
+    return {name: value for name, value in settings.items() if value is not None}
+
+
+class Found(NamedTuple):
+    """What a study says of groups, without what it says of columns, outcomes and the paper's rule."""
+
+    mean: np.ndarray  # [N Q]
+    sd: np.ndarray
+    subtype: np.ndarray  # [N]
+    facts: dict[str, Any]
+    subtypes: pd.DataFrame
+
+
+def find_groups(frame: pd.DataFrame, schema: Any, given: argparse.Namespace, seed: int) -> tuple[Found, float]:
+    """The fits and the tests of a study in this process, where programs are compiled once for all tables."""
+    started = time.perf_counter()
+    config = StudyConfig.from_dict({**asked(given), "random_state": seed, **NOT_NEEDED})
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        pool = Pool(Path(folder), settled_schema(frame, schema, config), config, 0, None, StudyProgress(0, False))
+        maps = learn(pool, frame, config)
+    found = find_subtypes(maps, config)
+    facts = {
+        "n_components": maps.best.n_components,
+        "n_strata": found.clusters.n_strata,
+        "n_groups": int(found.group.max()),
+        "n_robust": int(found.frame["robust"].sum()),
+        "structured": found.structured,
+        "structure_p": found.p,
+        "unseen_gain": float(maps.halves.unseen_gain().mean()),
+    }
+    latent = maps.latent.arrays
+    kept = Found(latent["mean"], latent["sd"], found.clusters.subtype, facts, found.frame)
+    return kept, time.perf_counter() - started
+
+
+def verdict(result: Found | StudyResult) -> dict[str, Any]:
     """What the study says of groups."""
     facts = result.facts
     names = ("n_components", "n_strata", "n_groups", "n_robust", "structured", "structure_p", "unseen_gain")
@@ -62,11 +107,10 @@ def verdict(result: StudyResult) -> dict[str, Any]:
     }
 
 
-def cut_into(result: StudyResult, K: int) -> tuple[np.ndarray, np.ndarray]:
+def cut_into(mean: np.ndarray, sd: np.ndarray, K: int) -> tuple[np.ndarray, np.ndarray]:
     """Labels and probabilities of the study's map cut into K, as `n_subtypes = K` does it."""
-    mean, sd = result.latent.mean, result.latent.sd
     mixture = fit_mixture(mean, K, Starts(np.asarray(mean, float), 0)).mixture
-    return memberships(by_size(mixture, mean, sd, result.config["outlier_share"]), mean, sd)
+    return memberships(by_size(mixture, mean, sd, StudyConfig().outlier_share), mean, sd)
 
 
 def calibration(label: np.ndarray, probability: np.ndarray, truth: np.ndarray) -> list[list[float]]:
@@ -96,7 +140,7 @@ def tables(given: argparse.Namespace) -> Iterator[tuple[str, dict[str, Any]]]:
             frame, labels, schema = labelled.load(name, given.folder)
             result, seconds = run_study(labelled.hide(frame, share, seed=0), schema, given)
             K = len(np.unique(labels))
-            cut, probability = cut_into(result, K)
+            cut, probability = cut_into(result.latent.mean, result.latent.sd, K)
             yield (
                 key,
                 {
@@ -118,7 +162,7 @@ def level(given: argparse.Namespace) -> Iterator[tuple[str, dict[str, Any]]]:
             key = f"{shape} {given.rows[0]} {seed}"
             if key not in given.done:
                 x = continuum(shape, given.rows[0], np.random.default_rng([seed, 3]))
-                result, seconds = run_study(*table_of(x, seed, NARROW), given, seed)
+                result, seconds = find_groups(*table_of(x, seed, NARROW), given, seed)
                 yield key, {**verdict(result), "seconds": seconds}
 
 
@@ -131,8 +175,8 @@ def power(given: argparse.Namespace) -> Iterator[tuple[str, dict[str, Any]]]:
                 if key in given.done:
                     continue
                 x, group = planted_groups(3, separation, n_rows, np.random.default_rng([seed, 5]))
-                result, seconds = run_study(*table_of(x, seed, WIDE), given, seed)
-                cut, probability = cut_into(result, 3)
+                result, seconds = find_groups(*table_of(x, seed, WIDE), given, seed)
+                cut, probability = cut_into(result.mean, result.sd, 3)
                 yield (
                     key,
                     {
@@ -160,9 +204,9 @@ def one(given: argparse.Namespace) -> Iterator[tuple[str, dict[str, Any]]]:
             if key in given.done:
                 continue
             x, group = one_group(shape, SMALL, given.away, given.rows[0], np.random.default_rng([seed, 9]))
-            result, seconds = run_study(*table_of(x, seed, WIDE), given, seed)
+            result, seconds = find_groups(*table_of(x, seed, WIDE), given, seed)
             alone = result.subtypes[result.subtypes["robust"].astype(bool)]["subtype"].tolist()
-            members = [float(np.mean(group[result.clusters.subtype == k])) for k in alone]
+            members = [float(np.mean(group[result.subtype == k])) for k in alone]
             yield key, {**verdict(result), "members": members, "seconds": seconds}
 
 
