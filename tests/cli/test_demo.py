@@ -19,7 +19,7 @@ def test_it_prints_and_writes_what_it_promises(tmp_path, capsys, monkeypatch):
     few = replace(support, table=support.table[FEW], schema=Schema(tuple(support.schema[name] for name in FEW)))
     monkeypatch.setattr("plurigp.datasets.load_support", lambda: few)
     out = tmp_path / "out"
-    demo(out, rows=150, epochs=2, refits=2, references=0)
+    demo(out, rows=150, epochs=2, refits=2)
     said = capsys.readouterr().out
     for words in ("150 of 9,105 seriously ill hospital patients", "binomial", "marginal", "report.html"):
         assert words in said
@@ -32,6 +32,7 @@ def test_it_prints_and_writes_what_it_promises(tmp_path, capsys, monkeypatch):
     assert result.config["time"] == "follow_up_days"
     assert set(result.columns.loc[~result.columns["used"], "column"]) == {"follow_up_days", "died"}
     assert set(result.risks["time"]) == {180.0}
+    assert result.config["n_references"] == 0
 
 
 @pytest.mark.slow

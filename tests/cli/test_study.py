@@ -1,5 +1,6 @@
 import json
 
+import numpy as np
 import pandas as pd
 import pytest
 from typer.testing import CliRunner
@@ -23,9 +24,9 @@ max_clusters = 4
 
 @pytest.fixture
 def patients(tmp_path, rng, monkeypatch):
-    """A table of five lab values and a quick configuration on disk; no browser to draw figures with."""
+    """A table of five lab values of two kinds of patients, a quick configuration; no browser to draw figures with."""
     monkeypatch.setenv("PLURIGP_BROWSER", "none")
-    values = rng.normal(size=(80, 1)) + rng.normal(size=(80, 5))
+    values = rng.normal(size=(80, 1)) + rng.normal(size=(80, 5)) + 6 * (np.arange(80) < 35)[:, None]
     frame = pd.DataFrame(values, columns=["albumin", "sodium", "urea", "ph", "glucose"])
     frame.mask(rng.random(frame.shape) < 0.1).to_csv(tmp_path / "patients.csv", index=False)
     (tmp_path / "study.toml").write_text(QUICK)
@@ -46,7 +47,9 @@ def test_a_study_and_going_on(patients):
     first = study(patients, *options)
     assert first.exit_code == 0, first.output
     assert "latent dimensions: 2" in first.stdout
+    assert "(valleys: p" in first.stdout
     assert "Agreement" in first.stdout
+    assert "Of 1 structureless table drawn from the map, " in first.stdout
     again = study(patients, *options, "--json")
     assert again.exit_code == 0, again.output
     facts = json.loads(again.stdout)
@@ -101,43 +104,39 @@ def test_a_wrong_setting_is_found_before_the_first_fit(patients, lines, message)
     assert not (patients / "run").exists()
 
 
+def found(group, p=(), choice="evidence", references=()):
+    """What a verdict asks of a result: strata of equal size in these groups, with these p-values of valleys."""
+    K = len(group)
+    first, second = np.triu_indices(K, 1)
+    pairs = pd.DataFrame({"subtype": first + 1, "other": second + 1, "p": p, "apart": False}) if p else pd.DataFrame()
+    facts = {"structured": max(group) > 1, "choice": choice, "structure_p": 0.15, "level": 0.05, "n_strata": K}
+    strata = pd.DataFrame({"subtype": np.arange(1, K + 1), "share": 1 / K, "group": group})
+    return facts, strata, pairs, np.array(references)
+
+
+CONTINUUM = "no subtypes were detected; treated as a continuum, described by"
+
+
 @pytest.mark.parametrize(
-    ("structured", "choice", "n", "said"),
+    ("parts", "said"),
     [
         (
-            True,
-            "stability",
-            3,
-            "3 subtypes, 2 of them robust; clusters are more stable than in 19 structureless tables (p = 0.15)",
+            found([1, 2, 3]),
+            ["three subtypes, each standing apart from the others (valleys: p = 0.15)"],
         ),
+        (found([1, 1, 1]), [f"{CONTINUUM} three strata (valleys: p = 0.15)"]),
+        (found([1, 1], choice="given"), [f"{CONTINUUM} two requested strata (valleys: p = 0.15)"]),
+        (found([1], choice="given"), ["treated as one group"]),
+        (found([1]), ["no subtypes were detected; treated as one group"]),
         (
-            False,
-            "stability",
-            5,
-            "tables (p = 0.15); the 5 strata describe the continuum and are not subtypes",
-        ),
-        (False, "given", 3, "; the 3 requested strata describe the continuum and are not subtypes"),
-        (
-            False,
-            "given",
-            1,
-            "clusters are not significantly more stable than in 19 structureless tables (p = 0.15)",
-        ),
-        (
-            None,
-            "stability",
-            2,
-            "2 clusters; robustness not tested: needs n_references = 99 or more, this study has 19",
+            found([1, 1, 1], p=[0.4, 0.5, 1e-9], references=[0.5, 0.9]),
+            [
+                f"{CONTINUUM} three strata (valleys: p = 0.15)",
+                "There is a valley between strata 2 and 3, but stratum 1 joins them.",
+                "Of 2 structureless tables drawn from the map, none showed groups at the level of 5%.",
+            ],
         ),
     ],
 )
-def test_the_verdict_in_a_line(structured, choice, n, said):
-    facts = {"structured": structured, "choice": choice, "n_references": 19, "structure_p": 0.15, "n_robust": 2,
-             "level": 0.05 if structured is not None else 0.01, "n_permutations": 1000}  # fmt: skip
-    assert said in verdict(facts, n)
-
-
-def test_without_permuted_labels_there_is_no_verdict_on_robustness():
-    facts = {"structured": True, "choice": "stability", "n_references": 19, "structure_p": 0.05, "n_robust": None,
-             "level": 0.05, "n_permutations": 0}  # fmt: skip
-    assert "3 subtypes, robustness not tested (needs n_permutations = 1000); " in verdict(facts, 3)
+def test_the_verdict_in_a_few_lines(parts, said):
+    assert verdict(*parts) == said

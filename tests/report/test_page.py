@@ -11,7 +11,7 @@ from plurigp.core.types import DataError
 from plurigp.report import render_report, report_figures, write_report
 from plurigp.report.page import html_json, plotly_js, source_hash
 
-NAMES = {"gaps", "selection", "map", "sizes", "number", "consensus", "cdf", "permuted", "structureless",
+NAMES = {"gaps", "selection", "map", "sizes", "number", "consensus", "cdf", "permuted", "valley",
          "characteristics", "survival", "predictions", "calibration", "training"}  # fmt: skip
 
 
@@ -44,7 +44,7 @@ def test_a_continuum_is_described_in_strata(graded):
     figures = data_of(page)
     assert set(figures) == NAMES
     body = unescape(re.sub(r"<[^>]*>", " ", re.sub(r"<style.*?</style>", "", without_scripts(page), flags=re.DOTALL)))
-    assert "no subtypes were detected. They are treated as a continuum, described by three strata" in body
+    assert "no subtypes were detected; treated as a continuum, described by three strata" in body
     assert "The strata are no evidence of subtypes" in body
     assert "part of a continuum" in body
     assert "tentative" not in body
@@ -58,32 +58,57 @@ def test_a_continuum_is_described_in_strata(graded):
 
 def test_one_group_has_no_comparisons(lone):
     page = render_report(lone)
-    assert {"sizes", "consensus", "characteristics", "permuted"}.isdisjoint(data_of(page))
-    assert "120 patients: no subtypes were detected. They are treated as a continuum." in page
+    assert {"sizes", "consensus", "characteristics", "permuted", "valley"}.isdisjoint(data_of(page))
+    assert "120 patients: treated as one group." in page
 
 
-def test_no_outcome_no_references_no_choice(result):
+def test_no_outcome_no_permutations_no_choice(result):
     bare = {name: result.frames()[name].head(0) for name in ("survival", "risks", "survival_tests", "calibration")}
-    nulls = replace(result.nulls, reference=np.zeros((0, 4)), reference_mean=np.zeros(0))
-    facts = result.facts | {"structured": None, "structure_p": None, "n_references": 0, "time_column": None}
-    table = result.clusterings.assign(reference_mean=np.nan, reference_sd=np.nan, gain=np.nan)
+    nulls = replace(result.nulls, permutation=np.zeros((0, 3)))
+    table = result.subtypes.assign(permutation_threshold=np.nan, permutation_p=np.nan, robust=True)
+    facts = result.facts | {"n_permutations": 0, "n_robust": 3, "time_column": None, "event_column": None}
     page = render_report(
-        replace(result, facts=facts, nulls=nulls, clusterings=table, selection=result.selection.head(1), **bare)
+        replace(result, facts=facts, nulls=nulls, subtypes=table, selection=result.selection.head(1), **bare)
     )
-    assert {"survival", "calibration", "structureless", "selection"}.isdisjoint(data_of(page))
-    assert "Whether the subtypes are real was not tested" in page
-    assert "Run the study with n_references = 19 or more to test it." in page
-    assert "none of them robust" not in page
+    assert {"survival", "calibration", "permuted", "selection"}.isdisjoint(data_of(page))
+    assert page.count("✓ stands apart</span>") == 3
+    assert "label permutations" not in page
+    assert "tentative" not in page
 
 
 def test_a_study_that_found_no_cluster_large_enough(lone):
     n = lone.facts["n_rows"]
     clusters = replace(lone.clusters, subtype=np.zeros(n, int), probability=np.zeros((n, 0)))
-    facts = lone.facts | {"structured": True, "structure_p": None, "pac": None, "n_subtypes": 0, "n_outliers": n}
+    config = lone.config | {"n_subtypes": "evidence"}
+    facts = lone.facts | {"choice": "evidence", "structure_p": None, "pac": None, "n_strata": 0, "n_outliers": n}
     empty = {name: frame.head(0) for name, frame in lone.frames().items() if name != "columns"}
-    page = render_report(replace(lone, facts=facts, clusters=clusters, **empty))
-    assert "treated as one group" in page
+    page = render_report(replace(lone, facts=facts, config=config, clusters=clusters, **empty))
+    assert "120 patients: no subtypes were detected; treated as one group." in page
+    assert "so there is no other group" in page
     assert set(data_of(page)) == {"gaps", "map"}
+
+
+def test_structureless_tables_are_counted_where_they_were_drawn(result, graded):
+    assert "tructureless" not in render_report(result).replace(plotly_js(), "")
+    nulls = replace(graded.nulls, reference=np.array([0.5, 0.04, 0.9]))
+    page = render_report(replace(graded, nulls=nulls, facts=graded.facts | {"n_references": 3}))
+    assert "Of 3 structureless tables drawn from the map, 1 showed groups at the level of 5%." in page
+    assert "drawn from the fitted model with a single Gaussian" in page
+
+
+@pytest.mark.parametrize(
+    ("choice", "gain", "said"),
+    [
+        ("evidence", 0.41, "The number with the most evidence is chosen (orange diamond)."),
+        ("evidence", -0.02, "One cluster has the most evidence. To look for valleys the map is divided all the same"),
+        ("paper", 0.41, "The number is the one of the paper’s mixture (orange diamond)."),
+    ],
+)
+def test_why_this_number(result, choice, gain, said):
+    tried = result.clusterings.assign(gain=gain)
+    page = render_report(replace(result, clusterings=tried, facts=result.facts | {"choice": choice}))
+    assert said in unescape(page)
+    assert "The paper’s mixture would give 5." in unescape(page)
 
 
 def test_nothing_is_fetched_and_scripts_are_allowed_by_hash_alone(result):

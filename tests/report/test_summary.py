@@ -8,7 +8,14 @@ import pytest
 
 from plurigp.report.page import render_report
 from plurigp.report.summary import confirmed, portraits
-from plurigp.report.tables import characteristics_table, risks_table, subtypes_table
+from plurigp.report.tables import (
+    characteristics_table,
+    consensus_table,
+    risks_table,
+    separations_table,
+    subtypes_table,
+)
+from plurigp.report.verdict import bridges, headline
 from plurigp.report.words import (
     compared_values,
     counted,
@@ -25,6 +32,8 @@ from plurigp.report.words import (
     signed,
     trait,
 )
+
+NO_VALLEY, IN_THREE = "have no clear valley between them", "subtypes in three groups"
 
 
 def text_of(html):
@@ -45,12 +54,13 @@ def summary(result):
 
 def test_the_findings_in_words(result):
     text = summary(result)
-    assert text.startswith("Summary 120 patients fall into three subtypes, two of them robust.")
-    assert "patients 120 columns used 11 missing values 11% subtypes 3 of them robust 2 outliers 2" in text
-    assert "more stable than in structureless tables, which are simulated without subtypes" in text
-    assert "(p = 0.050, 19 structureless tables)" in text
-    assert "Subtypes 1 and 2 pass both comparisons, with permuted labels and with structureless tables" in text
-    assert "treat subtype 3 as tentative" in text
+    assert text.startswith("Summary 120 patients: three subtypes, each standing apart from the others.")
+    assert "patients 120 columns used 11 missing values 11% subtypes 3 stand apart 3 outliers 2" in text
+    assert "A valley is a stretch between two groups in which fewer patients lie than in either of them" in text
+    assert "Valleys divide the groups from each other (p < 0.001)." in text
+    assert (
+        "Treat subtype 3 as tentative: it stands apart, but in refits its patients are no more often together" in text
+    )
     assert (
         "The outcome “died”, which was not used in the fit, differs between the subtypes (log-rank p < 0.001)" in text
     )
@@ -61,7 +71,15 @@ def test_the_findings_in_words(result):
     assert "its risk within 30 (days) ranges" in text
     assert "2 patients belong to clusters too small to be called subtypes" in text
     made = portraits(result)
-    assert [portrait.robust for portrait in made] == [True, True, False]
+    badges = [("✓ stands apart", "yes"), ("✓ stands apart", "yes"), ("? tentative", "no")]
+    assert [(portrait.badge, portrait.mark) for portrait in made] == badges
+    assert made[1].evidence == (
+        "A valley divides it from subtype 1, the nearest: between them patients are 9% as dense as at the thinner of "
+        "the two (p < 0.001); the centres are 4.2 standard deviations apart. Maps of separate halves keep 88% of its "
+        "pairs together. Its unseen patients are typically 2 times as probable with the subtypes as in a single cloud "
+        "(+0.69 nats each)."
+    )
+    assert all(portrait.evidence in text for portrait in made)
     assert all("against" in portrait.sentence for portrait in made)
     assert all(portrait.outcome.startswith("died within 30 (days): ") for portrait in made)
 
@@ -101,63 +119,154 @@ def test_an_interval_without_an_end(measure, low, high, said, result):
 def test_a_continuum_in_words(graded):
     text = summary(graded)
     assert text.startswith(
-        "Summary 120 patients: no subtypes were detected. They are treated as a continuum, described by three strata."
+        "Summary 120 patients: no subtypes were detected; treated as a continuum, described by three strata."
     )
-    assert "so the patients are treated as a continuum" in text
-    assert "not agree significantly better than in structureless tables" in text
-    assert "which are simulated without subtypes (p = 0.15, 19 " in text
+    assert "without one, patients go over from the one to the other by degrees" in text
+    assert "No valley divides these patients (p = 0.40). Groups with clearly fewer patients between them" in text
     assert "To describe the continuum, it was divided into three strata. Their borders are arbitrary" in text
     assert "differs between the strata (log-rank p < 0.001): its risk within 30 (days)" in text
     assert "subtypes found 0 strata 3" in text
     made = portraits(graded)
     assert [portrait.name for portrait in made] == ["Stratum 1", "Stratum 2", "Stratum 3"]
-    assert {(portrait.robust, portrait.badge) for portrait in made} == {(False, "part of a continuum")}
+    assert {(portrait.badge, portrait.mark) for portrait in made} == {("part of a continuum", "no")}
+    assert made[0].evidence.startswith(
+        "No clear valley divides it from stratum 2, the nearest: between them patients are 85% as dense as at the "
+        "thinner of the two (p = 0.40); the centres are 2.1 standard deviations apart."
+    )
+    assert made[0].evidence.endswith(
+        "The strata describe its unseen patients no better than a single cloud does (−0.04 nats each)."
+    )
     assert all("against" in portrait.sentence for portrait in made)
-    assert "Limitations That no subtypes were found does not rule them out" in text
+    assert "Limitations That no subtypes were found does not rule them out. Groups whose centres are less than" in text
+    assert "groups of less than 5% of the patients count as outliers" in text
+    page = text_of(render_report(graded))
+    assert "What comes closest to a valley is between strata 1 and 2: there patients are 85% as dense" in page
     assert "clusters too small to be called strata" in text
 
 
 def test_one_group_in_words(lone):
     text = summary(lone)
-    assert text.startswith("Summary 120 patients: no subtypes were detected. They are treated as a continuum.")
-    assert "do not agree significantly better than in structureless tables" in text
+    assert text.startswith("Summary 120 patients: treated as one group.")
+    assert "One group was requested, so no valley between groups was looked for." in text
     assert "strata" not in text
     assert "Stratum" not in text
+
+
+@pytest.mark.parametrize(
+    ("asked", "lead"),
+    [("evidence", "no subtypes were detected; treated as one group."), (2, "treated as one group.")],
+)
+def test_one_group_that_was_not_asked_for(lone, asked, lead):
+    """All other clusters are so small that they are outliers."""
+    facts = lone.facts | {"choice": "evidence" if asked == "evidence" else "given"}
+    text = summary(replace(lone, facts=facts, config=lone.config | {"n_subtypes": asked}))
+    assert text.startswith(f"Summary 120 patients: {lead}")
+    assert "only one has 5% of the patients or more, so there is no other group" in text
+    assert "valley" not in text
+    assert "requested" not in text
 
 
 @pytest.mark.parametrize(("choice", "whose"), [("given", "requested"), ("paper", "of the paper’s mixture")])
 def test_groups_asked_for_where_there_is_no_structure(graded, choice, whose):
     page = render_report(replace(graded, facts=graded.facts | {"choice": choice, "n_subtypes": 3}))
     text = part_of(page, 'section id="summary"')
+    asked = "requested " if choice == "given" else ""
     assert text.startswith(
-        "Summary 120 patients: no subtypes were detected. They are treated as a continuum, described by three strata."
+        f"Summary 120 patients: no subtypes were detected; treated as a continuum, described by three {asked}strata."
     )
     assert f"divided into three strata, the number {whose}. " in text
     assert "Stratum 3" in text
     assert f"The number is the one {whose} (orange diamond)." in text_of(page)
 
 
-@pytest.mark.parametrize(("level", "needed"), [(0.05, 19), (0.01, 99), (0.4, 2)])
-def test_too_few_structureless_tables_say_nothing(result, level, needed):
-    facts = result.facts | {"structured": None, "structure_p": 1.0, "n_references": 1, "level": level}
-    assert f"needs n_references = {needed} or more; this study has 1." in summary(replace(result, facts=facts))
+@pytest.mark.parametrize(
+    ("group", "shares", "lead", "divided", "badges"),
+    [
+        (
+            [1, 2, 1], [0.4, 0.3, 0.3],
+            "three subtypes in two groups; subtype 2 stands apart, subtypes 1 and 3 have no clear valley between them.",
+            "Valleys divide the groups from each other (p < 0.001).",
+            ["part of a continuum", "✓ stands apart", "part of a continuum"],
+        ),
+        (
+            [1, 2, 3], [0.8, 0.1, 0.1],
+            "two groups, of 10% and 10%, stand apart from the rest, which form a continuum.",
+            "Valleys divide the groups from each other and from the rest (p < 0.001).",
+            ["the rest", "✓ stands apart", "? tentative"],
+        ),
+        (
+            [1, 2, 1], [0.55, 0.15, 0.3],
+            "one group of 15% stands apart from the rest, which form a continuum.",
+            "subtype 2 from the rest (p < 0.001). The rest was divided into two parts to describe it, subtypes 1 and 3",
+            ["part of a continuum", "✓ stands apart", "part of a continuum"],
+        ),
+        (
+            [1, 2, 2], [0.8, 0.1, 0.1],
+            "one group of 20% stands apart from the rest, which form a continuum.",
+            "A valley divides subtypes 2 and 3 from the rest (p < 0.001).",
+            ["the rest", "part of a continuum", "part of a continuum"],
+        ),
+    ],
+)  # fmt: skip
+def test_groups_are_named_one_by_one(result, regroup, group, shares, lead, divided, badges):
+    made = regroup(result, group, shares)
+    text = summary(made)
+    assert text.startswith(f"Summary 120 patients: {lead}")
+    assert divided in text
+    assert [portrait.badge for portrait in portraits(made)] == badges
+    assert [row[2].text for row in subtypes_table(made).rows] == badges
 
 
-@pytest.mark.parametrize("untested", [{"structured": None, "n_references": 0}, {"n_permutations": 0}])
-def test_what_was_not_tested_is_not_called_anything(result, untested):
-    """Neither robust nor not robust: in the headline, figures, sentences, portraits and table."""
-    bare = replace(result, facts=result.facts | untested | {"n_robust": None})
-    bare = replace(bare, subtypes=bare.subtypes.assign(robust=False))
-    page = render_report(bare)
-    text = part_of(page, 'section id="summary"')
-    assert "120 patients fall into three clusters; whether they are robust subtypes was not tested." in text
-    assert "robustness not tested –" in text
-    assert {(portrait.robust, portrait.badge) for portrait in portraits(bare)} == {(False, "not tested")}
-    assert {row[-1].text for row in subtypes_table(bare).rows} == {"not tested"}
-    setting = "n_permutations = 1000" if "n_permutations" in untested else "n_references = 19 or more"
-    assert f"Run the study with {setting} to test it" in text_of(page)
-    for verdict in ("none of them robust", "No subtype is robust", "tentative", "how robust"):
-        assert verdict not in text + subtypes_table(bare).caption
+@pytest.mark.parametrize(
+    ("group", "said"),
+    [
+        ([1, 2], "two subtypes, standing apart from each other"),
+        ([1, 2, 1, 2], f"four subtypes in two groups; subtypes 1 and 3 {NO_VALLEY}, subtypes 2 and 4 {NO_VALLEY}"),
+        ([1, 1, 1, 2, 3], f"five {IN_THREE}; subtypes 4 and 5 stand apart, subtypes 1, 2 and 3 form a continuum"),
+    ],
+)
+def test_the_headline(group, said):
+    K = len(group)
+    table = pd.DataFrame({"subtype": np.arange(1, K + 1), "share": 1 / K, "group": group})
+    assert headline({"structured": True, "choice": "evidence"}, table) == said
+
+
+def test_a_valley_that_others_lead_around_is_no_border(graded):
+    p = [0.4, 0.5, 1e-6]
+    chained = replace(graded, separations=graded.separations.assign(p=p))
+    said = "There is a valley between strata 2 and 3, but stratum 1 joins them."
+    assert said in summary(chained)
+    assert [row[-1].text for row in separations_table(chained).rows] == ["no", "no", "joined by others"]
+    assert bridges(graded.facts, graded.separations) == ""
+    assert bridges(graded.facts, graded.separations.assign(p=0.03)) == ""  # 0.06 with Holm's correction
+
+
+def test_a_p_value_that_does_not_survive_correction_says_so(graded):
+    table = graded.subtypes.assign(valley_p=0.03)
+    for portrait in portraits(replace(graded, subtypes=table)):
+        assert "(p = 0.030 before correction for the number of borders)" in portrait.evidence
+
+
+@pytest.mark.parametrize(
+    ("depth", "gain", "said"),
+    [
+        (0.0, 0.02, "patients are 0% as dense as at the thinner of the two"),
+        (2.05, 0.02, "patients are at least as dense as at the thinner of the two"),
+        (0.5, 0.02, "describe its unseen patients hardly better than a single cloud does (+0.02 nats each)"),
+        (0.5, 3.0, "typically 20 times as probable with the strata as in a single cloud (+3.00 nats each)"),
+    ],
+)
+def test_evidence_at_its_ends(graded, depth, gain, said):
+    table = graded.subtypes.assign(depth=depth, unseen_gain=gain)
+    assert said in portraits(replace(graded, subtypes=table))[0].evidence
+
+
+def test_tables_of_the_subtypes(result, graded):
+    assert [cell.text for cell in subtypes_table(result).rows[1][3:]] == ["1", "4.2", "9%", "< 0.001", "+0.69", "88%"]
+    assert separations_table(result).heads == ["Subtype", "Other", "Separation (sd)", "Density between", "p", "Apart"]
+    assert {row[-1].text for row in separations_table(result).rows} == {"yes"}
+    assert [row[-1].text for row in consensus_table(result).rows] == ["yes", "yes", "no"]
+    assert "Robust" not in consensus_table(graded).heads
 
 
 def test_hostile_names_in_the_words_of_a_continuum(hostile_graded):
@@ -189,9 +298,9 @@ def test_what_patients_have_is_told_before_what_they_lack(result):
 
 
 def test_thin_studies_say_so(result):
-    facts = result.facts | {"n_refits": 4, "n_references": 4, "level": 0.2, "stopped": "max_epochs", "notes": ["a\nb"]}
+    facts = result.facts | {"n_refits": 4, "level": 0.2, "stopped": "max_epochs", "notes": ["a\nb"]}
     text = summary(replace(result, facts=facts))
-    for words in ("smallest possible p-value is 0.2", "only 4 refits", "level 20%", "number of epochs", "a\\nb"):
+    for words in ("only 4 refits", "level 20%", "number of epochs", "a\\nb"):
         assert words in text
 
 
@@ -206,6 +315,7 @@ def test_thin_studies_say_so(result):
         (number(np.nan), "–"),
         (percent(0.005), "0.5%"),
         (percent(0.514), "51%"),
+        (percent(0.99999), "100%"),
         (percent(np.nan), "–"),
         (signed(-0.001), "0.00"),
         (signed(0.5, 1), "+0.5"),

@@ -7,9 +7,9 @@ import typer
 
 from plurigp.cli.check import say_schema
 from plurigp.cli.files import check_folder
-from plurigp.cli.options import Epochs, FolderOut, References, Refits, given
+from plurigp.cli.options import Epochs, FolderOut, Refits, given
 from plurigp.cli.report import REPORT, write_page
-from plurigp.cli.study import say_page_table, say_study
+from plurigp.cli.study import References, say_page_table, say_study
 from plurigp.cli.text import say
 
 SEED, HORIZON = 0, 180.0
@@ -27,13 +27,13 @@ def demo(
     rows: Annotated[int, typer.Option(metavar="N", min=100, help="Number of patients to study.")] = 4500,
     epochs: Epochs = 30,
     refits: Refits = 10,
-    references: References = 19,
+    references: References = 0,
 ) -> None:
     """Run a whole study on the bundled SUPPORT table.
 
-    Studies 4,500 of its 9,105 seriously ill hospital patients: prints the inferred kinds, finds subtypes, tests how
-    robust they are, compares their survival, and writes a report and the completed table. The same command resumes an
-    interrupted run.
+    Studies 4,500 of its 9,105 seriously ill hospital patients: prints the inferred kinds, looks for subtypes, tests
+    whether they are groups, compares their survival, and writes a report and the completed table. The same command
+    resumes an interrupted run.
 
     \b
     Example:

@@ -34,8 +34,8 @@ def report(
 ) -> None:
     """Write the report of a finished study again.
 
-    One HTML file that works offline: the findings in plain words, the map, what distinguishes the subtypes, how robust
-    they are, and the methods. It holds no row numbers and no cells unless --include-rows names the table.
+    One HTML file that works offline: the findings in plain words, the map, what distinguishes the subtypes, whether
+    they are groups, and the methods. It holds no row numbers and no cells unless --include-rows names the table.
 
     \b
     Example:

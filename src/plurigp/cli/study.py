@@ -7,13 +7,23 @@ import typer
 
 from plurigp.cli.errors import about
 from plurigp.cli.files import check_folder
-from plurigp.cli.options import Epochs, Exclude, FolderOut, Json, References, Refits, SchemaIn, TableIn, given
+from plurigp.cli.options import Epochs, Exclude, FolderOut, Json, Refits, SchemaIn, TableIn, given
 from plurigp.cli.report import REPORT, write_page
 from plurigp.cli.text import say, say_json, say_table
 
 if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+
     from plurigp.report.tables import PageTable
     from plurigp.study import StudyResult
+
+References = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N", min=0, help="Simulated tables without subtypes in which to repeat the test.", show_default="0"
+    ),
+]
 
 
 def study(  # long: its options
@@ -29,7 +39,7 @@ def study(  # long: its options
     ] = None,
     subtypes: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="Number of subtypes or strata.", show_default="chosen by stability"),
+        typer.Option(metavar="N", min=1, help="Number of subtypes or strata.", show_default="by evidence"),
     ] = None,
     refits: Refits = None,
     references: References = None,
@@ -48,12 +58,12 @@ def study(  # long: its options
     dask: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Dask scheduler that runs the fits.")] = None,
     json: Json = False,
 ) -> None:
-    """Find subtypes in a table and test how robust they are.
+    """Find subtypes in a table and test whether they are groups.
 
-    Chooses the number of latent dimensions, clusters the latent positions, refits on random halves, compares with
-    permuted labels and with simulated tables without subtypes, and describes what distinguishes each subtype. A table
-    without subtypes is called a continuum and described in strata. Every finished fit is kept in --out: the same
-    command resumes an interrupted study. The outcome (--time, --event) is not used in the fit.
+    Chooses the number of latent dimensions and of clusters, refits on random halves, and looks for valleys: whether
+    fewer of the rows that a refit has not seen lie between two clusters than in either. Describes what distinguishes
+    each subtype. A table without valleys is called a continuum and described in strata. Every finished fit is kept in
+    --out: the same command resumes an interrupted study. The outcome (--time, --event) is not used in the fit.
 
     \b
     Example:
@@ -85,7 +95,8 @@ def say_study(result: "StudyResult", out: Path, written: list[str]) -> None:
     facts = result.facts
     say(f"{facts['n_rows']} rows, {facts['n_columns']} columns, {facts['gap_share']:.0%} of cells are gaps")
     say(f"latent dimensions: {facts['n_components']}")
-    say(verdict(facts, result.clusters.n_strata))
+    for line in verdict(facts, result.subtypes, result.separations, result.nulls.reference):
+        say(line)
     tables = page_tables(result)
     for name in ("subtypes", "risks"):
         if name in tables and (name != "subtypes" or result.clusters.n_strata > 1):
@@ -102,18 +113,13 @@ def say_page_table(table: "PageTable") -> None:
     say_table(table.heads, rows, right=[h for h, n in zip(table.heads, table.numeric(), strict=True) if n])
 
 
-def verdict(facts: dict[str, Any], n: int) -> str:
-    """Whether there is structure, in one sentence; n is the number of subtypes or strata."""
-    from plurigp.study.findings.robustness import untested
+def verdict(
+    facts: dict[str, Any], subtypes: "pd.DataFrame", separations: "pd.DataFrame", reference_p: "np.ndarray"
+) -> list[str]:
+    """Which groups there are, in the words of the report, and whatever qualifies that."""
+    from plurigp.report.verdict import bridges, headline, references
+    from plurigp.report.words import p_is
 
-    R, remedy = facts["n_references"], untested(facts)
-    if facts["structured"] is None:
-        return f"{n} clusters; robustness not tested: needs {remedy} or more, this study has {R}"
-    p = f"{R} structureless tables (p = {facts['structure_p']:.3g})"
-    if not facts["structured"]:
-        asked = "" if facts["choice"] == "stability" else "requested "
-        described = f"; the {n} {asked}strata describe the continuum and are not subtypes" if n > 1 else ""
-        found = "no subtypes detected, treated as a continuum: clusters are not significantly more stable than in"
-        return f"{found} {p}{described}"
-    robust = f"robustness not tested (needs {remedy})" if remedy else f"{facts['n_robust']} of them robust"
-    return f"{n} subtypes, {robust}; clusters are more stable than in {p}"
+    test = f" (valleys: {p_is(facts['structure_p'])})" if len(subtypes) > 1 else ""
+    found = f"{headline(facts, subtypes)}{test}"
+    return [line for line in (found, bridges(facts, separations), references(facts, reference_p)) if line]

@@ -23,7 +23,6 @@ from plurigp.report.summary import summary_facts
 from plurigp.report.tables import page_tables
 from plurigp.report.theme import Figure
 from plurigp.study import StudyResult
-from plurigp.study.findings.robustness import untested
 
 EMPTY_STYLE = ""  # plotly.js adds one empty style element and fills it by script
 FURTHER_STYLE = re.compile(r'getElementById\("([0-9a-f]{64})"\)')  # and others, unless an element has their name
@@ -99,9 +98,9 @@ def template() -> Template:
     """The page's template; every value is escaped, and an unknown name is an error."""
     made = Environment(loader=PackageLoader("plurigp.report"), autoescape=True, undefined=StrictUndefined)
     made.trim_blocks = made.lstrip_blocks = True
-    filters = (words.counted, words.in_words, words.number, words.p_is, words.percent, words.shown)
+    filters = (words.counted, words.in_words, words.number, words.p_is, words.percent, words.shown, words.signed)
     made.filters.update({function.__name__: function for function in filters})
-    made.globals.update(parts_of=words.parts_of, is_continuum=words.is_continuum, untested_setting=untested)
+    made.globals.update(parts_of=words.parts_of, is_continuum=words.is_continuum)
     return made.get_template("report.html.j2")
 
 

@@ -1,13 +1,13 @@
-"""The figures about subtypes or strata: sizes, number, consensus, null comparisons, characteristics, survival."""
+"""The figures about subtypes or strata: sizes, number, valleys, consensus, characteristics, survival."""
 
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from plurigp.report import theme
 from plurigp.report.summary import confirmed
 from plurigp.report.theme import Figure, axis, colour, colour_bar, named_axis, rounded, scatter, symbol
+from plurigp.report.valley import valley_figure
 from plurigp.report.words import Parts, compared_values, p_is, parts_of, percent, plot_text, signed, trait
 from plurigp.study import StudyResult
 
@@ -21,8 +21,8 @@ def subtype_figures(result: StudyResult) -> list[Figure | None]:
     """The figures of this module; None where the result has nothing to show."""
     made = [number_figure(result), survival_figure(result)]
     if result.clusters.n_strata > 1:
-        made += [sizes_figure(result), consensus_figure(result), cdf_figure(result), *null_figures(result),
-                 characteristics_figure(result)]  # fmt: skip
+        made += [sizes_figure(result), valley_figure(result), consensus_figure(result), cdf_figure(result),
+                 permuted_figure(result), characteristics_figure(result)]  # fmt: skip
     return made
 
 
@@ -40,27 +40,18 @@ def sizes_figure(result: StudyResult) -> Figure:
 
 
 def number_figure(result: StudyResult) -> Figure | None:
-    """Stability by number of clusters, beside that of structureless tables."""
+    """Evidence by number of clusters, over that of one."""
     table = result.clusterings
     if table.empty:
         return None
-    K, traces = table["n_clusters"], []
-    if table["reference_mean"].notna().any():
-        mean, sd = table["reference_mean"], table["reference_sd"].fillna(0)
-        traces = [
-            theme.band(K, mean - sd, mean + sd, f"{theme.GREY}40"),
-            scatter(K, mean, "%{x} clusters, structureless: %{y:.2f}", "lines+markers", name="structureless tables",
-                    line={"color": theme.GREY, "dash": "dash"}, marker={"symbol": "square", "color": theme.GREY}),
-        ]  # fmt: skip
     chosen = table["chosen"].astype(bool)
     marker = {"size": np.where(chosen, 15, 8).tolist(), "opacity": 1,
               "color": np.where(chosen, theme.COLOURS[4], theme.COLOURS[0]).tolist(),
               "symbol": np.where(chosen, "diamond", "circle").tolist()}  # fmt: skip
-    traces.append(scatter(K, table["stability"], "%{x} clusters, this table: %{y:.2f}", "lines+markers",
-                          name="this table", line={"color": theme.COLOURS[0]}, marker=marker))  # fmt: skip
-    x = axis("number of clusters", dtick=1)
-    y = axis("agreement between halves", range=[0, 1.05], tickformat=".0%")
-    return Figure("number", "Stability of the clusters by their number.", traces, {"xaxis": x, "yaxis": y})
+    line = scatter(table["n_clusters"], table["gain"], "%{x} clusters: %{y:.3f}", "lines+markers", showlegend=False,
+                   line={"color": theme.COLOURS[0]}, marker=marker)  # fmt: skip
+    x, y = axis("number of clusters", dtick=1), axis("evidence over one cluster<br>(nats per patient)")
+    return Figure("number", "Evidence for the clusters by their number.", [line], {"xaxis": x, "yaxis": y}, 320)
 
 
 def consensus_figure(result: StudyResult) -> Figure:
@@ -117,40 +108,30 @@ def cdf_figure(result: StudyResult) -> Figure:
     return Figure("cdf", alt, [line], {"xaxis": x, "yaxis": y}, 300)
 
 
-def null_figures(result: StudyResult) -> list[Figure]:
-    """Each subtype's consensus index against permuted labels, and its agreement against structureless tables."""
-    table, nulls, word = result.subtypes, result.nulls, parts_of(result.facts)
-    reference = np.repeat(nulls.reference_mean[:, None], len(table), axis=1)
-    made = []
-    if len(nulls.permutation):
-        lines = table.rename(columns={"index": "value", "permutation_threshold": "threshold", "permutation_p": "p"})
-        made.append(_against("permuted", "consensus index", "permuted labels", nulls.permutation, lines, word))
-    if len(reference):
-        lines = table.rename(columns={"agreement": "value", "reference_threshold": "threshold", "reference_p": "p"})
-        made.append(_against("structureless", "agreement of halves", "structureless tables", reference, lines, word))
-    return made
-
-
-def _against(name: str, title: str, null: str, draws: np.ndarray, table: pd.DataFrame, word: Parts) -> Figure:
-    """The value and threshold of each subtype over the range of its null distribution [draws subtypes]."""
+def permuted_figure(result: StudyResult) -> Figure | None:
+    """The consensus index and threshold of each subtype over the range with permuted labels."""
+    table, draws, word = result.subtypes, result.nulls.permutation, parts_of(result.facts)
+    if not len(draws):
+        return None
     subtypes, places = table["subtype"].astype(int), np.arange(len(table))
     gap = np.full(len(table), np.nan)
     ends = np.stack([draws.min(0), draws.max(0), gap], 1).ravel()
     texts = [
-        f"<b>{word.number(k)}</b><br>{title} {v:.2f}<br>{p_is(p)}"
-        for k, v, p in zip(subtypes, table["value"], table["p"], strict=True)
+        f"<b>{word.number(k)}</b><br>consensus index {v:.2f}<br>{p_is(p)}"
+        for k, v, p in zip(subtypes, table["index"], table["permutation_p"], strict=True)
     ]
     traces = [
-        scatter(ends, np.stack([places, places, gap], 1), mode="lines", name=null, opacity=0.6,
+        scatter(ends, np.stack([places, places, gap], 1), mode="lines", name="permuted labels", opacity=0.6,
                 line={"color": theme.GREY, "width": 10}),
-        scatter(table["threshold"], places, "threshold %{x:.2f}", name="threshold",
+        scatter(table["permutation_threshold"], places, "threshold %{x:.2f}", name="threshold",
                 marker={"symbol": "line-ns-open", "size": 22, "color": theme.COLOURS[4], "line": {"width": 3}}),
-        scatter(table["value"], places, texts, name="this table",
+        scatter(table["index"], places, texts, name="this table",
                 marker={"size": 14, "color": [colour(k) for k in subtypes], "symbol": [symbol(k) for k in subtypes]}),
     ]  # fmt: skip
-    x, y = axis(title, range=[0, 1.04], fixedrange=True), named_axis([word.number(k) for k in subtypes])
-    alt = f"The {title} of each {word.one} against the range of {null}."
-    return Figure(name, alt, traces, {"xaxis": x, "yaxis": y}, 150 + 46 * len(table))
+    x = axis("consensus index", range=[0, 1.04], fixedrange=True)
+    layout = {"xaxis": x, "yaxis": named_axis([word.number(k) for k in subtypes])}
+    alt = f"The consensus index of each {word.one} against the range of permuted labels."
+    return Figure("permuted", alt, traces, layout, 150 + 46 * len(table))
 
 
 def characteristics_figure(result: StudyResult) -> Figure | None:

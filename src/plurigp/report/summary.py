@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from plurigp.report import words
+from plurigp.report import verdict, words
 from plurigp.study import StudyResult
-from plurigp.study.findings.robustness import untested
+from plurigp.study.subtypes import GROUP
 
 MOST_TRAITS = 4
-CHOICES = {"given": "requested", "paper": "of the paper’s mixture"}  # a number that was not chosen by stability
+CHOICES = {"given": "requested", "paper": "of the paper’s mixture"}  # a number that was not chosen by evidence
 SMALL_EFFECT = 0.2  # a standardised difference that is usually called small
 SIGNIFICANT = 0.05
 SPARSE = 0.3  # share of missing values that is worth a warning
@@ -20,29 +20,35 @@ SPARSE = 0.3  # share of missing values that is worth a warning
 
 @dataclass(frozen=True)
 class Portrait:
-    """One subtype or stratum: its size, robustness, distinguishing traits and outcome."""
+    """One subtype or stratum: its size, the verdict on it, distinguishing traits, outcome and evidence."""
 
     subtype: int
     name: str
     size: str
-    robust: bool
     badge: str
+    mark: str  # style of the badge
     certainty: str
     sentence: str
     outcome: str
+    evidence: str
 
 
 def summary_facts(result: StudyResult) -> dict[str, Any]:
     """What summary.html.j2 asks for beyond the facts of the study."""
     table, missing, columns = result.subtypes, result.missingness, result.columns
-    is_robust = table["robust"].astype(bool)
+    tentative = table.loc[(table["kind"] == GROUP) & ~table["robust"].astype(bool), "subtype"]
     used = columns[columns["used"].astype(bool)]
     return {
         "choices": CHOICES,
         "portraits": portraits(result) if result.clusters.n_strata > 1 else [],
         "outcome": outcome_sentence(result),
-        "robust": [str(k) for k in table.loc[is_robust, "subtype"]],
-        "tentative": [str(k) for k in table.loc[~is_robust, "subtype"]],
+        "headline": verdict.headline(result.facts, table),
+        "grouped": verdict.grouped(result.facts, table),
+        "tentative": [str(k) for k in tentative],
+        "bridges": verdict.bridges(result.facts, result.separations),
+        "references": verdict.references(result.facts, result.nulls.reference),
+        "gain_chosen": result.clusterings.loc[result.clusterings["chosen"].astype(bool), "gain"].sum(),
+        "closest": verdict.closest(result.facts, table),
         "smallest": int(table["size"].min()) if len(table) else 0,
         "n_uneven": missing.loc[missing["q"] <= SIGNIFICANT, "column"].nunique() if len(missing) else 0,
         "n_sparse": int((used["gap_share"] > SPARSE).sum()),
@@ -96,23 +102,14 @@ def portraits(result: StudyResult) -> list[Portrait]:
             subtype=int(line["subtype"]),
             name=word.number(line["subtype"]),
             size=f"{words.counted(int(line['size']), 'patient')} ({words.percent(line['share'])})",
-            robust=bool(line["robust"]) and not untested(facts) and not words.is_continuum(facts),
-            badge=badge(facts, line["robust"]),
+            **dict(zip(("badge", "mark"), verdict.badge(line), strict=True)),
             certainty=f"mean certainty of assignment {words.percent(line['certainty'])}",
             sentence=distinction(result, int(line["subtype"])),
             outcome=outcomes.get(line["subtype"], ""),
+            evidence=verdict.evidence(line, facts),
         )
         for line in result.subtypes.to_dict("records")
     ]
-
-
-def badge(facts: dict[str, Any], robust: bool) -> str:
-    """The verdict on one subtype or stratum, in a word or two."""
-    if untested(facts):
-        return words.NOT_TESTED
-    if words.is_continuum(facts):
-        return "part of a continuum"
-    return "✓ robust" if robust else "? tentative"
 
 
 def distinction(result: StudyResult, subtype: int) -> str:

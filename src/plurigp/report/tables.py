@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from plurigp.report import words
+from plurigp.report import verdict, words
 from plurigp.report.summary import confirmed, horizon
 from plurigp.study import StudyResult
-from plurigp.study.findings.robustness import untested
 
 MOST_LINES = 400  # of one table on the page; the file has them all
 
@@ -85,17 +84,22 @@ PREDICTIONS = {
 }
 CLUSTERINGS = {
     "Clusters": _number("n_clusters"),
-    "Stability": _number("stability", words.fixed),
-    "Mean of structureless tables": _number("reference_mean", words.fixed),
-    "Difference": _number("gain", words.signed),
+    "Gain over one cluster (nats per patient)": _number("gain", lambda gain: words.signed(gain, 3)),
+    "Shrinkage of covariances": _number("shrinkage", _short),
     "Chosen": _text("chosen", say=_yes_or_no),
 }
 SELECTION = {
     "Dimensions": _number("n_components"),
+    "Gain of groups (nats)": _number("group_gain", _short),
     "Score (nats per held-out cell)": _number("score", lambda score: words.signed(score, 3)),
     "Loss against the best": _number("gap", _short),
     "Standard error of the loss": _number("gap_se", _short),
     "Chosen": _text("chosen", say=_yes_or_no),
+}
+
+VALLEY = {  # of two strata
+    "Separation (sd)": _number("separation", lambda sds: words.number(sds, 2)),
+    "Density between": _number("depth", words.percent),
 }
 
 
@@ -105,11 +109,13 @@ def page_tables(result: StudyResult) -> dict[str, PageTable]:
     made = (
         _table("columns", "Every column, its kind and its missing values.", result.columns, COLUMNS),
         subtypes_table(result),
+        separations_table(result),
+        consensus_table(result),
         characteristics_table(result),
         missingness_table(result),
         _table("predictions", "Gain over each column’s marginal distribution.", predictions, PREDICTIONS),
         risks_table(result),
-        _table("clusterings", "Stability by number of clusters.", result.clusterings, CLUSTERINGS),
+        _table("clusterings", "Evidence by number of clusters.", result.clusterings, CLUSTERINGS),
         _table("selection", "Held-out score by number of dimensions.", result.selection, SELECTION),
     )
     return {table.name: table for table in made if table.rows}
@@ -124,25 +130,54 @@ def _table(name: str, caption: str, frame: pd.DataFrame, columns: dict[str, Read
 
 
 def subtypes_table(result: StudyResult) -> PageTable:
-    """Size and robustness."""
-    word, not_tested = words.parts_of(result.facts), bool(untested(result.facts))
+    """What each is, and how far it is from the one it is least apart from."""
+    word = words.parts_of(result.facts)
     columns = {
         word.one.capitalize(): _number("subtype"),
-        "Patients": _number("size"),
-        "Share": _number("share", words.percent),
-        "Certainty": _number("certainty", words.percent),
-        "Consensus index": _number("index", words.fixed),
-        "p, permuted labels": _number("permutation_p", words.p_value),
-        "Agreement of halves": _number("agreement", words.fixed),
-        "p, structureless": _number("reference_p", words.p_value),
-        "Robust": _text("robust", say=lambda robust: words.NOT_TESTED if not_tested else _yes_or_no(robust)),
+        "Patients": lambda line: _numeric(line["size"], f"{line['size']:,.0f} ({words.percent(line['share'])})"),
+        "Finding": lambda line: Cell(verdict.badge(line)[0], line["kind"]),
+        "Nearest": _number("nearest"),
+        **VALLEY,
+        "p": _number("valley_p", words.p_value),
+        "Gain": _number("unseen_gain", words.signed),
+        "Agreement": _number("agreement", words.percent),
     }
-    caption = f"The {word.many} and how robust each is."
-    if not_tested:
-        caption = "The subtypes; their robustness was not tested."
+    caption = "and what separates each from the one it is least apart from, its nearest. p is before correction."
+    return _table("subtypes", f"The {word.many}, {caption}", result.subtypes, columns)
+
+
+def separations_table(result: StudyResult) -> PageTable:
+    """What lies between each two."""
+    word, K, level = words.parts_of(result.facts), result.clusters.n_strata, result.facts["level"]
+
+    def apart(line: dict[Any, Any]) -> Cell:
+        text = "yes" if line["apart"] else "joined by others" if verdict.is_bridged(line, K, level) else "no"
+        return Cell(text, text)
+
+    columns = {
+        word.one.capitalize(): _number("subtype"),
+        "Other": _number("other"),
+        **VALLEY,
+        "p": _number("p", words.p_value),
+        "Apart": apart,
+    }
+    frame = result.separations
+    return _table("separations", f"What lies between each two {word.many}. p is before correction.", frame, columns)
+
+
+def consensus_table(result: StudyResult) -> PageTable:
+    """How firmly the patients of each stay together in refits."""
+    word = words.parts_of(result.facts)
+    columns = {
+        word.one.capitalize(): _number("subtype"),
+        "Consensus index": _number("index", words.fixed),
+        "Threshold, permuted labels": _number("permutation_threshold", words.fixed),
+        "p, permuted labels": _number("permutation_p", words.p_value),
+        "Robust": _text("robust", say=_yes_or_no),
+    }
     if words.is_continuum(result.facts):
-        caption = "The strata and how reproducible each is; none is a robust subtype."
-    return _table("subtypes", caption, result.subtypes, columns)
+        del columns["Robust"]
+    return _table("consensus", f"Consensus of the refits on each {word.one}.", result.subtypes, columns)
 
 
 def characteristics_table(result: StudyResult) -> PageTable:

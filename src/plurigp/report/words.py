@@ -39,7 +39,7 @@ SUBTYPES, STRATA = Parts("subtype", "subtypes"), Parts("stratum", "strata")
 
 def is_continuum(facts: Mapping[str, Any]) -> bool:
     """Whether the study found no subtypes: its clusters then only describe the map."""
-    return facts["structured"] is False
+    return not facts["structured"]
 
 
 def parts_of(facts: Mapping[str, Any]) -> Parts:
@@ -89,11 +89,11 @@ def counted(n: int, one: str, many: str | None = None) -> str:
 
 
 def percent(share: Number, digits: int | None = None) -> str:
-    """Whole percents, with a decimal below 1% and above 99%."""
+    """Whole percents, with a decimal below 1% and above 99%, unless that would be a zero."""
     if share is None or not math.isfinite(share):
         return UNKNOWN
     if digits is None:
-        digits = 1 if 0 < min(share, 1 - share) < 0.01 else 0
+        digits = 1 if 0.0005 <= min(share, 1 - share) < 0.01 else 0
     return f"{100 * share:.{digits}f}%"
 
 

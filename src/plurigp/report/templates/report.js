@@ -13,6 +13,8 @@
     return letters.length > most ? [...letters.slice(0, head), "…", ...letters.slice(head + 1 - most)].join("") : text;
   };
 
+  const axesOf = (layout) => [...new Set(["xaxis", "yaxis", ...Object.keys(layout).filter((key) => /^[xy]axis\d*$/.test(key))])];
+
   // Colours of the page and, on a narrow screen, shorter names and a smaller type.
   function dressed(layout, width, printing) {
     const narrow = width < NARROW;
@@ -20,7 +22,7 @@
     const dress = { autosize: true, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", ...layout,
       modebar: { bgcolor: "rgba(0,0,0,0)", color: "#8a8f98", activecolor: ink },
       font: { color: ink, size: narrow ? 11 : 13, family: 'system-ui, "Segoe UI", Roboto, Helvetica, Arial, sans-serif' } };
-    for (const side of ["xaxis", "yaxis"]) {
+    for (const side of axesOf(layout)) {
       const axis = { gridcolor: grid, linecolor: grid, ...layout[side] };
       if (axis.title) axis.title = { standoff: 12, ...axis.title, font: { size: narrow ? 11 : 13 } };
       if (axis.ticktext && narrow) axis.ticktext = axis.ticktext.map((text) => cut(text, 17));
@@ -94,8 +96,8 @@
   function redress(printing) {
     for (const { box, content } of plots) {
       const dress = dressed(content.layout, printing ? PAPER : box.clientWidth, printing);
-      Plotly.relayout(box, { width: printing ? PAPER : null, autosize: !printing, "font.color": dress.font.color, "font.size": dress.font.size, "xaxis.gridcolor": dress.xaxis.gridcolor,
-        "yaxis.gridcolor": dress.yaxis.gridcolor, "xaxis.ticktext": dress.xaxis.ticktext, "yaxis.ticktext": dress.yaxis.ticktext });
+      const axes = axesOf(content.layout).flatMap((side) => [[`${side}.gridcolor`, dress[side].gridcolor], [`${side}.ticktext`, dress[side].ticktext]]);
+      Plotly.relayout(box, { width: printing ? PAPER : null, autosize: !printing, "font.color": dress.font.color, "font.size": dress.font.size, ...Object.fromEntries(axes) });
     }
   }
 
