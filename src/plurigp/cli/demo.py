@@ -7,9 +7,9 @@ import typer
 
 from plurigp.cli.check import say_schema
 from plurigp.cli.files import check_folder
-from plurigp.cli.options import Epochs, FolderOut, Refits, given
+from plurigp.cli.options import Epochs, FolderOut, References, Refits, given
 from plurigp.cli.report import REPORT, write_page
-from plurigp.cli.study import References, say_page_table, say_study
+from plurigp.cli.study import say_page_table, say_study
 from plurigp.cli.text import say
 
 SEED, HORIZON = 0, 180.0

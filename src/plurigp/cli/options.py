@@ -20,7 +20,10 @@ Exclude = Annotated[
 Epochs = Annotated[int | None, typer.Option(metavar="N", min=1, help="Maximum passes over the rows.")]
 Refits = Annotated[int | None, typer.Option(metavar="N", min=2, help="Refits on random halves of the rows (even).")]
 References = Annotated[
-    int | None, typer.Option(metavar="N", min=0, help="Simulated tables without subtypes to compare with.")
+    int | None,
+    typer.Option(
+        metavar="N", min=0, help="Simulated tables without subtypes in which to repeat the test.", show_default="0"
+    ),
 ]
 Seed = Annotated[int, typer.Option(metavar="N", min=0, max=2**32 - 1, help="Random seed; repeats the result.")]
 SpreadsheetSafe = Annotated[

@@ -7,7 +7,7 @@ import typer
 
 from plurigp.cli.errors import about
 from plurigp.cli.files import check_folder
-from plurigp.cli.options import Epochs, Exclude, FolderOut, Json, Refits, SchemaIn, TableIn, given
+from plurigp.cli.options import Epochs, Exclude, FolderOut, Json, References, Refits, SchemaIn, TableIn, given
 from plurigp.cli.report import REPORT, write_page
 from plurigp.cli.text import say, say_json, say_table
 
@@ -17,13 +17,6 @@ if TYPE_CHECKING:
 
     from plurigp.report.tables import PageTable
     from plurigp.study import StudyResult
-
-References = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N", min=0, help="Simulated tables without subtypes in which to repeat the test.", show_default="0"
-    ),
-]
 
 
 def study(  # long: its options
