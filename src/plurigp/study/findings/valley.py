@@ -1,8 +1,8 @@
 """Are clusters groups? Whether fewer rows lie between two of them than in either, counted on rows that defined neither.
 
-Two clusters of a half map are joined by the ridgeline of their Gaussians (Ray and Lindsay 2005), a curve that follows
-bent clouds, and every unseen row has a place along it. If the density along it has one mode, whatever its shape, the
-middle is not emptier than both flanks: that is tested by counts, with intervals chosen on the rows the map has seen.
+Two clusters of a half map are joined by a curve that bends where their cloud does, and every unseen row has a place
+along it. If the density along the curve has one mode, whatever its shape, the middle is not emptier than both flanks:
+that is tested by counts, with curve and intervals laid by the rows that the map has seen.
 """
 
 from dataclasses import dataclass
@@ -15,41 +15,34 @@ from scipy.stats import norm
 from plurigp.study.findings.mixture import Mixture
 
 SHALLOW = 1.0  # a middle that is at least so dense as a flank, relatively, is no valley
-RIDGE_POINTS, BEYOND = 31, 8.0  # of the curve; how far it goes on straight beyond both centres, in sds
+CURVE_POINTS = 101  # between which arc lengths are interpolated
 FLANKS, MIDDLES = (0.4, 0.67, 1.0), (0.25, 0.5, 0.75)  # half widths of flanks in sds; widths as shares of the gap
 FEWEST_ROWS = 4  # of a cluster among the rows seen, to lay intervals by
 HISTOGRAM = np.linspace(-1.0, 2.0, 37)  # places along the curve, 0 at one centre and 1 at the other
 LEAST_VARIANCE = 0.3  # of a z averaged over splits: it is estimated, and an estimate may be too small
 
 
-def along_ridgeline(x: np.ndarray, mixture: Mixture, k: int, other: int) -> np.ndarray:
-    """Arc length [N] of the point nearest to each row on the curve from component k to the other, in whitened units."""
-    means, covariances = mixture.means, mixture.covariances
-    root = np.linalg.cholesky((covariances[k] + covariances[other]) / 2)
-    first, second = np.linalg.inv(covariances[k]), np.linalg.inv(covariances[other])
-    share = np.linspace(0, 1, RIDGE_POINTS)[:, None]
-    precisions = (1 - share[:, :, None]) * first + share[:, :, None] * second
-    pulls = (1 - share) * (first @ means[k]) + share * (second @ means[other])
-    curve = np.linalg.solve(root, np.linalg.solve(precisions, pulls[:, :, None])[:, :, 0].T).T
-    outwards = [curve[0] - curve[2], curve[-1] - curve[-3]]
-    ends = [
-        curve[e] + BEYOND * step / max(np.linalg.norm(step), 1e-12) for e, step in zip((0, -1), outwards, strict=True)
-    ]
-    return _nearest_on(np.vstack([ends[0], curve, ends[1]]), np.linalg.solve(root, x.T).T)
+def along_curve(x: np.ndarray, mixture: Mixture, k: int, other: int, seen: np.ndarray) -> np.ndarray:
+    """Place [N] of each row along a curve from component k to another, in units of their mean covariance.
 
-
-def _nearest_on(curve: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Arc length [N] of the nearest point on a polygon through the points of the curve."""
-    steps = np.diff(curve, axis=0)
-    lengths = np.maximum(np.linalg.norm(steps, axis=1), 1e-12)
-    before = np.concatenate([[0], np.cumsum(lengths)[:-1]])
-    nearest, place = np.full(len(x), np.inf), np.zeros(len(x))
-    for start, step, length, at in zip(curve, steps, lengths, before, strict=False):
-        share = np.clip((x - start) @ step / length**2, 0, 1)
-        distance = ((x - start - share[:, None] * step) ** 2).sum(1)
-        closer = distance < nearest
-        nearest[closer], place[closer] = distance[closer], (at + share * length)[closer]
-    return place
+    A row's place on the discriminant axis is its t. The rows seen [N], those of both clusters, say how it bends
+    to the side as t grows, by a parabola; the place is the arc length of that parabola at t. The shadow of a bent cloud
+    on a straight axis is dense at both ends, where the cloud turns towards the axis, and would look like two groups.
+    """
+    root = np.linalg.cholesky((mixture.covariances[k] + mixture.covariances[other]) / 2)
+    white = np.linalg.solve(root, x.T).T
+    step = np.linalg.solve(root, mixture.means[other] - mixture.means[k])
+    axis = step / max(np.linalg.norm(step), 1e-12)
+    t = white @ axis
+    aside = white - t[:, None] * axis
+    middle, scale = t[seen].mean(), max(t[seen].std(), 1e-12)
+    powers = np.vander((t[seen] - middle) / scale, 3)
+    bend, slope, _ = np.linalg.lstsq(powers, aside[seen], rcond=None)[0] / np.array([scale**2, scale, 1.0])[:, None]
+    grid = np.linspace(t[seen].min(), t[seen].max(), CURVE_POINTS)
+    speed = np.sqrt(1 + ((2 * bend * (grid - middle)[:, None] + slope) ** 2).sum(1))
+    length = np.concatenate([[0], np.cumsum((speed[1:] + speed[:-1]) / 2 * np.diff(grid))])
+    beyond = np.minimum(t - grid[0], 0) * speed[0] + np.maximum(t - grid[-1], 0) * speed[-1]  # straight on
+    return np.interp(t, grid, length) + beyond
 
 
 class Cloud(NamedTuple):
@@ -130,7 +123,7 @@ def count_between(mixture: Mixture, x: np.ndarray, labels: np.ndarray, seen: np.
             own = [seen & (labels == c) for c in (k, other)]
             if min(rows.sum() for rows in own) < FEWEST_ROWS:
                 continue
-            place = along_ridgeline(x, mixture, k, other)
+            place = along_curve(x, mixture, k, other, own[0] | own[1])
             first, second = (Cloud(int(r.sum()), float(place[r].mean()), float(place[r].std()) + 1e-9) for r in own)
             _add_pair(counts, (k, other), first, second, place[~seen & ((labels == k) | (labels == other))])
     return counts
@@ -207,7 +200,7 @@ def separate_groups(p: np.ndarray, level: float) -> tuple[np.ndarray, float]:
     if K == 1:
         return np.zeros(1, int), 1.0
     tree = minimum_spanning_tree(np.where(np.eye(K, dtype=bool), 0, 2 - p)).tocoo()
-    joined = 2 - tree.data
+    joined = p[tree.row, tree.col]
     order = np.argsort(joined, kind="stable")
     adjusted = np.minimum(np.maximum.accumulate(joined[order] * np.arange(K - 1, 0, -1)), 1.0)
     kept = order[adjusted > level]
