@@ -32,7 +32,7 @@ PACKAGES = ("jax", "numpy", "pandas", "scikit-learn", "scipy")
 SETTINGS_AMONG_FACTS = ("title", "level", "n_permutations", "n_refits", "n_references")
 
 
-def assemble_result(
+def assemble_result(  # long: one line for each part of a result
     pool: Pool, maps: Maps, frame: pd.DataFrame, schema: Schema, config: StudyConfig, out: Path
 ) -> StudyResult:
     """All that needs no further fit; the same fits give the same result."""
@@ -111,8 +111,9 @@ def _split_test(
     unseen = np.setdiff1d(np.arange(len(frame)), seen)
     model = pool.model(FIRST_REFIT)
     x = model.transform(frame.iloc[seen]).astype(float)
-    mixture = fit_mixture(x, found.n_clusters, Starts(x, config.seed_of("split")), (maps.cut.shrinkage,)).mixture
-    K, (component, strata) = found.n_clusters, components_of(found.clusters, maps.latent.arrays["mean"][seen], found.n_clusters)
+    K, starts = found.n_clusters, Starts(x, config.seed_of("split"))
+    mixture = fit_mixture(x, K, starts, (maps.cut.shrinkage,)).mixture
+    component, strata = components_of(found.clusters, maps.latent.arrays["mean"][seen], K)
     subtype = np.zeros(K, int)
     subtype[matched(component, responsibilities(mixture, x).argmax(1), K)[strata]] = np.arange(1, len(strata) + 1)
     renamed = replace(mixture, subtype=subtype)

@@ -1,4 +1,4 @@
-"""From the half maps to subtypes: which row belongs to which, whether they are groups, and how robust each of them is."""
+"""From the half maps to subtypes: which row belongs to which, whether they are groups, and how robust each is."""
 
 from dataclasses import dataclass
 
@@ -60,9 +60,7 @@ def find_subtypes(maps: Maps, config: StudyConfig) -> Subtypes:
     return Subtypes(clusters, K, summary, nulls, valleys, p, numbered, frame, pac, n_pairs)
 
 
-def _consensus_of(
-    maps: Maps, clusters: Clusters, config: StudyConfig
-) -> tuple[Consensus, np.ndarray, float, int]:
+def _consensus_of(maps: Maps, clusters: Clusters, config: StudyConfig) -> tuple[Consensus, np.ndarray, float, int]:
     """Consensus, its indices with shuffled labels, the share of ambiguous pairs, and how many pairs were sampled."""
     rng = np.random.default_rng(config.seed_of("consensus"))
     labels, drawn = (clusters.subtype, clusters.n_strata), maps.halves.drawn

@@ -15,7 +15,7 @@ from plurigp.core.threads import single_blas_thread
 from plurigp.study.findings.mixture import Mixture, log_densities, memberships
 
 RIDGE = 1e-3  # added to the variances, where the prior's are 1: no cluster collapses to a point
-SHRINKAGES = (1.0, 8.0, 64.0)  # rows per parameter of a mean that the pooled covariance counts for; the evidence decides
+SHRINKAGES = (1.0, 8.0, 64.0)  # rows per parameter of a mean that the pooled covariance counts for, to choose from
 WEIGHT_ROWS = 1.0  # rows that every cluster has before the first is seen (Dirichlet)
 MOST_STEPS, TOLERANCE = 150, 1e-5  # of expectation maximisation; nats per row
 STARTING_ROWS = 2500  # that Ward's clustering looks at, at most: its time grows with the square
@@ -144,8 +144,8 @@ def paper_mixture(
 def by_size(mixture: Mixture, x: np.ndarray, sd: np.ndarray | None, outlier_share: float) -> Mixture:
     """Subtypes 1 … K by the number of rows; a component with too few is an outlier (0), the largest never.
 
-    Each row is counted where it is likeliest with the sd of its position [N Q]. The outliers' components count together,
-    so that each new one may take rows from the subtypes: hence the loop.
+    Each row is counted where it is likeliest with the sd of its position [N Q]. The outliers' components count
+    together, so that each new one may take rows from the subtypes: hence the loop.
     """
     n_kept = len(mixture.weights) + 1
     while (mixture.subtype > 0).sum() < n_kept:

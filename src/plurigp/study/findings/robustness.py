@@ -47,8 +47,8 @@ class Halves:
 
 def pair_agreement(halves: Halves, least: float) -> np.ndarray:
     """Agreement [pairs 2 K] of each half map with the map of the other half."""
-    pairs = range(0, len(halves.labels), 2)
-    return np.stack([agreement(*halves.labels[r : r + 2], halves.n_clusters, least) for r in pairs])
+    pairs = zip(halves.labels[0::2], halves.labels[1::2], strict=True)
+    return np.stack([agreement(first, second, halves.n_clusters, least) for first, second in pairs])
 
 
 def agreement(first: np.ndarray, second: np.ndarray, K: int, least: float) -> np.ndarray:

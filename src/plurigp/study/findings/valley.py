@@ -6,7 +6,7 @@ middle is not emptier than both flanks: that is tested by counts, with intervals
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
@@ -22,16 +22,19 @@ HISTOGRAM = np.linspace(-1.0, 2.0, 37)  # places along the curve, 0 at one centr
 LEAST_VARIANCE = 0.3  # of a z averaged over splits: it is estimated, and an estimate may be too small
 
 
-def along_ridgeline(x: np.ndarray, mixture: Mixture, k: int, l: int) -> np.ndarray:
-    """Arc length [N] of the point nearest to each row on the curve from component k to l, in whitened units."""
+def along_ridgeline(x: np.ndarray, mixture: Mixture, k: int, other: int) -> np.ndarray:
+    """Arc length [N] of the point nearest to each row on the curve from component k to the other, in whitened units."""
     means, covariances = mixture.means, mixture.covariances
-    root = np.linalg.cholesky((covariances[k] + covariances[l]) / 2)
-    own, other = np.linalg.inv(covariances[k]), np.linalg.inv(covariances[l])
+    root = np.linalg.cholesky((covariances[k] + covariances[other]) / 2)
+    first, second = np.linalg.inv(covariances[k]), np.linalg.inv(covariances[other])
     share = np.linspace(0, 1, RIDGE_POINTS)[:, None]
-    precisions = (1 - share[:, :, None]) * own + share[:, :, None] * other
-    pulls = (1 - share) * (own @ means[k]) + share * (other @ means[l])
+    precisions = (1 - share[:, :, None]) * first + share[:, :, None] * second
+    pulls = (1 - share) * (first @ means[k]) + share * (second @ means[other])
     curve = np.linalg.solve(root, np.linalg.solve(precisions, pulls[:, :, None])[:, :, 0].T).T
-    ends = [a + BEYOND * (a - b) / max(np.linalg.norm(a - b), 1e-12) for a, b in ((curve[0], curve[2]), (curve[-1], curve[-3]))]
+    outwards = [curve[0] - curve[2], curve[-1] - curve[-3]]
+    ends = [
+        curve[e] + BEYOND * step / max(np.linalg.norm(step), 1e-12) for e, step in zip((0, -1), outwards, strict=True)
+    ]
     return _nearest_on(np.vstack([ends[0], curve, ends[1]]), np.linalg.solve(root, x.T).T)
 
 
@@ -100,7 +103,7 @@ def _z(n_middle: float, middle: float, n_flank: float, flank: float) -> float:
     return (share * n - n_middle) / np.sqrt(share * (1 - share) * n + 1e-9)
 
 
-def null_share(widths: float | np.ndarray) -> float | np.ndarray:
+def null_share(widths: Any) -> Any:
     """Of the rows in middle and flank, the share in the middle if it is as dense as a shallow valley may be."""
     return SHALLOW * widths / (SHALLOW * widths + 1)
 
@@ -121,15 +124,15 @@ class Counts(NamedTuple):
 def count_between(mixture: Mixture, x: np.ndarray, labels: np.ndarray, seen: np.ndarray) -> Counts:
     """x [N Q] are positions by a half map, labels [N] its components 0 … K−1, seen [N] the rows it was learned from."""
     K = len(mixture.weights)
-    counts = Counts(*(np.zeros((K, K)) for _ in range(4)), np.zeros((K, K, len(HISTOGRAM) - 1)))
+    counts = Counts(*(np.zeros((K, K, *more)) for more in ((), (), (), (), (len(HISTOGRAM) - 1,))))
     for k in range(K):
-        for l in range(k):
-            own = [seen & (labels == c) for c in (k, l)]
+        for other in range(k):
+            own = [seen & (labels == c) for c in (k, other)]
             if min(rows.sum() for rows in own) < FEWEST_ROWS:
                 continue
-            place = along_ridgeline(x, mixture, k, l)
+            place = along_ridgeline(x, mixture, k, other)
             first, second = (Cloud(int(r.sum()), float(place[r].mean()), float(place[r].std()) + 1e-9) for r in own)
-            _add_pair(counts, (k, l), first, second, place[~seen & ((labels == k) | (labels == l))])
+            _add_pair(counts, (k, other), first, second, place[~seen & ((labels == k) | (labels == other))])
     return counts
 
 
@@ -182,8 +185,9 @@ def combine_counts(halves: list[Counts]) -> Valleys:
     p = norm.sf(np.minimum(z, z.T))
     np.fill_diagonal(p, 1.0)
     laid = stacked.widths > 0
-    density = [np.where(laid, part, 0).sum(0) for part in (stacked.middle / np.maximum(stacked.widths, 1e-12), stacked.flank)]
-    depth = np.divide(density[0], density[1], out=np.ones_like(p), where=density[1] > 0)
+    in_middle = np.divide(stacked.middle, stacked.widths, out=np.zeros_like(stacked.middle), where=laid).sum(0)
+    in_flank = stacked.flank.sum(0)
+    depth = np.divide(in_middle, in_flank, out=np.ones_like(p), where=in_flank > 0)
     return Valleys(p, np.maximum(depth, depth.T), stacked.separation.mean(0), stacked.histogram.sum(0))
 
 

@@ -93,9 +93,7 @@ def in_background(call: Callable[[], Mixture]) -> Future[Mixture]:
     return result
 
 
-def cut_map(
-    x: np.ndarray, config: StudyConfig, paper: Future[Mixture]
-) -> tuple[list[FittedMixture], FittedMixture]:
+def cut_map(x: np.ndarray, config: StudyConfig, paper: Future[Mixture]) -> tuple[list[FittedMixture], FittedMixture]:
     """Mixtures of 1, 2, … clusters, and the one to cut the map by: with most evidence, or of the number asked for.
 
     A map is cut into two at least, for a test of one cluster against none would find nothing.
@@ -104,7 +102,7 @@ def cut_map(
     if config.n_subtypes == "evidence":
         return ladder, max(ladder[1:], key=lambda rung: rung.evidence)
     K = int((paper.result().subtype > 0).sum()) if config.n_subtypes == "paper" else int(config.n_subtypes)
-    if K <= len(ladder):
+    if len(ladder) >= K:
         return ladder, ladder[K - 1]
     return ladder, fit_mixture(x, K, Starts(np.asarray(x, float), config.seed_of("mixture")))
 

@@ -79,7 +79,8 @@ def run_task(task: Task, frame: pd.DataFrame, schema: Schema, config: StudyConfi
         arrays["mean"], arrays["sd"] = model.transform(frame, return_std=True)
         facts["group_gain"] = group_gain(arrays["mean"], config, seed)
     else:
-        arrays |= _half_map(task, *model.transform(frame, return_std=True), seed)
+        mean, sd = model.transform(frame, return_std=True)
+        arrays |= _half_map(task, mean, sd, seed)
     return task, Finished(arrays, facts), model if task.keeps_model else None
 
 
