@@ -207,7 +207,7 @@ def separate_groups(p: np.ndarray, level: float) -> tuple[np.ndarray, float]:
     if K == 1:
         return np.zeros(1, int), 1.0
     tree = minimum_spanning_tree(np.where(np.eye(K, dtype=bool), 0, 2 - p)).tocoo()
-    joined = 2 - tree.data
+    joined = p[tree.row, tree.col]
     order = np.argsort(joined, kind="stable")
     adjusted = np.minimum(np.maximum.accumulate(joined[order] * np.arange(K - 1, 0, -1)), 1.0)
     kept = order[adjusted > level]
