@@ -6,6 +6,7 @@ import pytest
 
 from plurigp.study import Clusters, Consensus, Map, Nulls, StudyResult
 from plurigp.study.findings.mixture import Mixture
+from plurigp.study.findings.valley import Valleys
 
 HOSTILE = ["=cmd()", "<script>alert(1)</script>", 'naïve, "quoted"\nline', "+1+1", "-x", "@a", "'=x"]
 
@@ -24,8 +25,8 @@ def small_result(rng: np.random.Generator) -> StudyResult:
     names = HOSTILE[: len(HOSTILE)]
     frame = pd.DataFrame({"column": names, "kind": "bernoulli", "p": np.linspace(0, 1, len(names)), "q": np.nan})
     empty = pd.DataFrame({"subtype": pd.Series(dtype=int), "time": pd.Series(dtype=float)})
-    names_of = ("columns", "selection", "traces", "clusterings", "subtypes", "characteristics", "associations",
-                "missingness", "predictions", "calibration", "risks", "survival_tests")  # fmt: skip
+    names_of = ("columns", "selection", "traces", "clusterings", "subtypes", "separations", "characteristics",
+                "associations", "missingness", "predictions", "calibration", "risks", "survival_tests")  # fmt: skip
     return StudyResult(
         facts={"title": "a <b>title</b>", "n_rows": n, "structured": True, "structure_p": float("nan")},
         config={"n_refits": 30},
@@ -42,7 +43,8 @@ def small_result(rng: np.random.Generator) -> StudyResult:
             np.linspace(0, 1, 5),
             np.linspace(0, 1, 5),
         ),
-        nulls=Nulls(rng.random((20, 2)), np.zeros((0, 3)), np.zeros(0)),
+        nulls=Nulls(rng.random((20, 2)), rng.random(3)),
+        valleys=Valleys(*rng.random((3, 2, 2)), rng.integers(9, size=(2, 2, 36)).astype(float)),
         survival=empty,
         **{name: frame.copy() for name in names_of},
     )

@@ -8,18 +8,22 @@ import pytest
 from plurigp.core.types import DataError
 from plurigp.study import load_study
 from plurigp.study.findings.mixture import memberships
+from plurigp.study.fits.store import read_arrays, write_arrays
 
 
 def test_a_saved_study_comes_back_whole(small_result, tmp_path):
     again = load_study(small_result.save(tmp_path / "run"))
     for name, frame in small_result.frames().items():
         pd.testing.assert_frame_equal(again.frames()[name], frame, check_dtype=name != "survival")
-    for part in ("latent", "clusters", "consensus", "nulls"):
+    for part in ("latent", "clusters", "consensus", "nulls", "valleys"):
         for field in fields(getattr(small_result, part)):
             if field.name != "mixture":
                 before, after = (getattr(getattr(r, part), field.name) for r in (small_result, again))
                 np.testing.assert_array_equal(before, after)
-    np.testing.assert_array_equal(again.clusters.mixture.means, small_result.clusters.mixture.means)
+    for name in ("weights", "means", "covariances", "subtype"):
+        before, after = (getattr(result.clusters.mixture, name) for result in (small_result, again))
+        np.testing.assert_array_equal(before, after)
+    assert "separations" in again.frames()
     assert again.facts["title"] == "a <b>title</b>"
     assert again.facts["structure_p"] is None
 
@@ -58,6 +62,27 @@ def test_a_broken_folder_is_named(small_result, tmp_path, name):
         load_study(folder)
     (folder / name).unlink()
     with pytest.raises(DataError, match=name):
+        load_study(folder)
+
+
+@pytest.mark.parametrize(("version", "message"), [(1, "was written by an older plurigp"), (99, "is newer than this")])
+def test_another_format_is_refused(small_result, tmp_path, version, message):
+    """Before its arrays are looked at: an older study has no valleys, and would seem broken."""
+    folder = small_result.save(tmp_path)
+    content = json.loads((folder / "result.json").read_text())
+    assert content["format"] == 2
+    (folder / "result.json").write_text(json.dumps(content | {"format": version}))
+    (folder / "arrays.safetensors").unlink()
+    with pytest.raises(DataError, match=rf"result\.json: .*{message}"):
+        load_study(folder)
+
+
+def test_a_result_without_valleys_is_named(small_result, tmp_path):
+    folder = small_result.save(tmp_path)
+    arrays, _ = read_arrays(folder / "arrays.safetensors")
+    kept = {name: array for name, array in arrays.items() if name != "valleys.depth"}
+    write_arrays(folder / "arrays.safetensors", kept)
+    with pytest.raises(DataError, match=r"lacks or misstates .*depth.*; run the study again"):
         load_study(folder)
 
 

@@ -16,7 +16,9 @@ from plurigp.core.types import DataError
 from plurigp.data.scale import OutOfScaleWarning
 from plurigp.datasets import simulate_cohort
 from plurigp.study.findings.null import structureless_table
+from plurigp.study.findings.valley import HISTOGRAM, Counts
 from plurigp.study.fits.store import read_arrays
+from plurigp.study.fits.tasks import TRACED
 
 SETTINGS = {
     "n_components": (2,), "n_restarts": 1, "max_epochs": 4, "n_refits": 4, "n_references": 2, "n_permutations": 50,
@@ -68,11 +70,46 @@ def test_what_was_found(finished):
     assert not {"days", "died"} & set(result.characteristics["column"])
     assert result.consensus.matrix.shape == (120, 120)
     assert result.nulls.permutation.shape == (50, 2)
-    assert result.nulls.reference.shape == (2, 1)
+    assert result.nulls.reference.shape == (2,)
+    assert ((result.nulls.reference > 0) & (result.nulls.reference <= 1)).all()
+    assert result.clusterings["n_clusters"].tolist() == [1, 2, 3]
+    assert result.clusterings["gain"][0] == 0
+    assert result.clusterings["chosen"].tolist() == [False, True, False]
     assert len(result.risks) == 3
     assert result.predictions["cells"].sum() == result.facts["hidden_cells"] > 0
     assert result.calibration["predicted"].between(0, 1).all()
     assert set(result.traces["fit"]) == {"select-02-0", "map-0", "refit-000", "refit-001", "refit-002", "refit-003"}
+
+
+def test_whether_strata_are_groups_is_said_once(finished):
+    """In the facts, by stratum and by pair of strata, all from the valleys between them."""
+    result = load_study(finished)
+    facts, strata, (pair,) = result.facts, result.subtypes, result.separations.to_dict("records")
+    assert (pair["subtype"], pair["other"]) == (1, 2)
+    assert pair["p"] == result.valleys.p[0, 1] == facts["structure_p"]
+    assert facts["structured"] == pair["apart"] == (facts["n_groups"] == 2) == (pair["p"] <= SETTINGS["level"])
+    assert strata["group"].max() == facts["n_groups"]
+    assert set(strata["kind"]) <= {"group", "part of a continuum", "remainder"}
+    assert (strata["kind"] == "part of a continuum").all() == (not facts["structured"])
+    assert facts["n_robust"] == strata["robust"].sum()
+    for name in ("separation", "depth"):
+        np.testing.assert_array_equal(strata[name], [pair[name]] * 2)
+    np.testing.assert_array_equal(strata["valley_p"], [pair["p"]] * 2)
+    assert strata["nearest"].tolist() == [2, 1]
+    assert np.isfinite([facts["unseen_gain"], *strata["unseen_gain"], *strata["agreement"]]).all()
+    assert result.valleys.histogram.shape == (2, 2, len(HISTOGRAM) - 1)
+
+
+def test_what_half_maps_leave_on_disk(finished):
+    """Labels and gains of all rows and counts between clusters; no position and no cell."""
+    arrays, facts = read_arrays(finished / "fits" / "refit-001.safetensors")
+    counted = {f"between.{name}" for name in Counts._fields}
+    assert set(arrays) == {"labels", "gains", "rows"} | counted | {f"trace.{name}" for name in TRACED}
+    assert arrays["labels"].shape == arrays["gains"].shape == (120,)
+    assert set(arrays["labels"]) <= {0, 1}
+    assert "group_gain" not in facts
+    for name in ("select-02-0", "map-0"):
+        assert read_arrays(finished / "fits" / f"{name}.safetensors")[1]["group_gain"] >= 0
 
 
 def test_result_json_holds_no_cell_of_a_number_column(finished):
@@ -160,14 +197,18 @@ def test_more_subtypes_than_rows_allow():
 
 
 def test_without_structure_strata_describe_the_map_and_nothing_is_on_disk(monkeypatch):
-    monkeypatch.setattr("plurigp.study.findings.robustness.Choice.structured", False)
-    result = Study(n_jobs=0, **(SETTINGS | {"n_subtypes": "stability"})).fit(cohort())
+    monkeypatch.setattr("plurigp.study.subtypes.separate_groups", lambda p, level: (np.zeros(len(p), int), 0.7))
+    settings = SETTINGS | {"n_subtypes": "evidence", "max_subtypes": 2}
+    result = Study(n_jobs=0, **settings).fit(cohort())
     assert result.folder is None
     facts = result.facts
     assert (facts["structured"], facts["n_subtypes"], facts["n_strata"], facts["n_robust"]) == (False, 1, 2, 0)
     assert result.clusters.n_strata == len(result.subtypes) == 2
     assert not result.subtypes["robust"].any()
-    assert result.clusterings["chosen"].tolist() == [True]
+    assert (facts["n_groups"], facts["structure_p"], facts["choice"]) == (1, 0.7, "evidence")
+    assert set(result.subtypes["kind"]) == {"part of a continuum"}
+    assert not result.separations["apart"].any()
+    assert result.clusterings["chosen"].tolist() == [False, True]
     assert set(result.characteristics["rows"]) == {"all", "split"}
     assert set(result.survival["subtype"]) == set(result.risks["subtype"]) == {0, 1, 2}
     assert len(result.survival_tests) == 1
@@ -178,26 +219,30 @@ def test_without_structure_strata_describe_the_map_and_nothing_is_on_disk(monkey
 def test_one_group_asked_for_is_not_cut(finished, tmp_path):
     alone = Study(out=other_settings(finished, tmp_path, n_subtypes=1), n_jobs=0, **(SETTINGS | {"n_subtypes": 1}))
     result = alone.fit(cohort())
-    assert result.facts["n_subtypes"] == result.facts["n_strata"] == 1
-    assert len(result.characteristics) == len(result.survival_tests) == 0
+    assert result.facts["n_subtypes"] == result.facts["n_strata"] == result.facts["n_groups"] == 1
+    assert (result.facts["structured"], result.facts["structure_p"]) == (False, 1)
+    assert len(result.characteristics) == len(result.survival_tests) == len(result.separations) == 0
+    assert result.facts["unseen_gain"] == pytest.approx(0, abs=1e-6)
 
 
 def other_settings(finished: Path, tmp_path: Path, **settings) -> Path:
-    """A copy of the folder that says it holds a study with other settings, and has its fits."""
+    """A copy of the folder that says it holds a study with other settings, and has its maps; half maps it has not."""
     other = shutil.copytree(finished, tmp_path / "run")
     about = json.loads((other / "study.json").read_text())
     about["settings"] |= settings
     (other / "study.json").write_text(json.dumps(about))
+    for path in other.glob("fits/re*.safetensors"):
+        path.unlink()
     return other
 
 
 def test_the_papers_rule(finished, tmp_path):
     other = other_settings(finished, tmp_path, n_subtypes="paper")
-    for path in other.glob("fits/re*.safetensors"):
-        path.unlink()
     result = Study(out=other, n_jobs=0, **(SETTINGS | {"n_subtypes": "paper"})).fit(cohort())
     assert result.facts["n_subtypes"] == result.facts["n_paper_clusters"]
     assert len(result.clusters.mixture.weights) == 5
+    assert len(result.subtypes) == result.facts["n_strata"] == result.facts["n_paper_clusters"]
+    assert len(result.valleys.p) == len(result.subtypes)
 
 
 def test_structureless_tables_keep_the_gaps_and_the_kinds(finished):

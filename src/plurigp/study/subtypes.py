@@ -10,7 +10,7 @@ from plurigp.study.findings.cluster import Clusters, by_size
 from plurigp.study.findings.consensus import Consensus
 from plurigp.study.findings.mixture import memberships, responsibilities
 from plurigp.study.findings.null import Nulls
-from plurigp.study.findings.robustness import TOO_SMALL, matched, pair_agreement
+from plurigp.study.findings.robustness import TOO_SMALL, Halves, matched, pair_agreement
 from plurigp.study.findings.valley import Valleys, separate_groups
 from plurigp.study.fits.config import StudyConfig
 from plurigp.study.fits.learn import Maps
@@ -52,8 +52,7 @@ def find_subtypes(maps: Maps, config: StudyConfig) -> Subtypes:
     component, strata = components_of(clusters, mean, K)
     valleys = _between_strata(maps.halves.valleys(component), strata)
     group, p = separate_groups(valleys.p, config.level)
-    references = [separate_groups(own.valleys(own.labels[0]).p, config.level)[1] for own in maps.references]
-    nulls = Nulls(permuted, np.array(references))
+    nulls = Nulls(permuted, np.array([_reference_p(own, config) for own in maps.references]))
     numbered = _by_rows(group, np.bincount(clusters.subtype, minlength=clusters.n_strata + 1)[1:])
     own = _own_agreement(maps, component, K, config)[strata]
     frame = _subtype_frame(maps, clusters, summary, own, nulls, valleys, numbered, config)
@@ -104,6 +103,14 @@ def components_of(clusters: Clusters, x: np.ndarray, K: int) -> tuple[np.ndarray
 def _between_strata(valleys: Valleys, strata: np.ndarray) -> Valleys:
     """Those between the components that are strata, in their order."""
     return Valleys(*(part[np.ix_(strata, strata)] for part in vars(valleys).values()))
+
+
+def _reference_p(halves: Halves, config: StudyConfig) -> float:
+    """The p-value of groups in a structureless table; small clusters are outliers there as they are in the data."""
+    reference = halves.labels[0]
+    shares = np.bincount(reference, minlength=halves.n_clusters) / len(reference)
+    strata = np.flatnonzero((shares >= config.outlier_share) | (shares == shares.max()))
+    return separate_groups(_between_strata(halves.valleys(reference), strata).p, config.level)[1]
 
 
 def _by_rows(group: np.ndarray, sizes: np.ndarray) -> np.ndarray:

@@ -1,36 +1,237 @@
+from itertools import pairwise
+
 import numpy as np
 import pytest
+from scipy import stats
+from scipy.special import logsumexp
+from sklearn.mixture import GaussianMixture
 
-from plurigp.study.findings.cluster import _by_size, fixed_mixture, half_labels, paper_mixture
-from plurigp.study.findings.mixture import Mixture, memberships
-from plurigp.study.findings.robustness import Choice, agreement, fewest_references, matched
+from plurigp.study.findings import cluster
+from plurigp.study.findings.cluster import (
+    RIDGE,
+    SHRINKAGES,
+    STARTING_ROWS,
+    Clusters,
+    Starts,
+    by_size,
+    evidence_ladder,
+    fit_mixture,
+    paper_mixture,
+)
+from plurigp.study.findings.mixture import Mixture, log_densities, memberships
+
+SIZES = [200, 100, 60, 4]
+PARTS = ("weights", "means", "covariances", "subtype")
 
 
 @pytest.fixture
 def cloud(rng):
     """Three clusters of 200, 100 and 60 rows, and 4 rows far away."""
-    centres = np.repeat([[0, 0], [8, 0], [0, 8], [30, 30]], [200, 100, 60, 4], axis=0)
+    centres = np.repeat([[0, 0], [8, 0], [0, 8], [30, 30]], SIZES, axis=0)
     return centres + rng.normal(size=centres.shape)
 
 
+@pytest.fixture
+def overlapping(rng):
+    """Two clusters in three dimensions, of different covariances, 300 and 150 rows; and their labels."""
+    x = np.concatenate([rng.normal(size=(300, 3)) * [1.5, 1, 0.5], rng.normal(size=(150, 3)) * 0.7 + [3, 2.5, 0]])
+    return x, np.repeat([0, 1], [300, 150])
+
+
+class Given(Starts):
+    """A single start, known beforehand."""
+
+    def __init__(self, x: np.ndarray, labels: np.ndarray) -> None:
+        super().__init__(x, 0)
+        self.labels = labels
+
+    def partitions(self, K: int) -> list[np.ndarray]:
+        return [self.labels]
+
+
+# --- one mixture ---
+
+
+def test_the_log_density_is_scipys(overlapping):
+    x, _ = overlapping
+    fitted = fit_mixture(x, 3, Starts(x, 0))
+    own = fitted.mixture
+    by_component = [
+        np.log(w) + stats.multivariate_normal(mean, covariance).logpdf(x)
+        for w, mean, covariance in zip(own.weights, own.means, own.covariances, strict=True)
+    ]
+    np.testing.assert_allclose(log_densities(own, x), np.transpose(by_component), rtol=1e-10)
+    assert fitted.log_density == pytest.approx(logsumexp(by_component, axis=0).sum(), rel=1e-12)
+    assert own.weights.sum() == pytest.approx(1)
+    assert fitted.n_clusters == 3
+
+
+@pytest.mark.parametrize(("kind", "shrinkage"), [("full", 1e-9), ("tied", 1e9)])
+def test_the_ends_of_the_family_are_scikit_learns(overlapping, monkeypatch, kind, shrinkage):
+    """Covariances of their own and a common one, from the same start; the evidence is −BIC / 2 of that model."""
+    x, labels = overlapping
+    for name, value in {"WEIGHT_ROWS": 0.0, "TOLERANCE": 1e-13, "MOST_STEPS": 3000}.items():
+        monkeypatch.setattr(cluster, name, value)
+    fitted = fit_mixture(x, 2, Given(x, labels), (shrinkage,))
+    groups = [x[labels == k] for k in (0, 1)]
+    within = np.stack([np.cov(own.T, bias=True) for own in groups])
+    start = within + RIDGE * np.eye(3) if kind == "full" else np.average(within, 0, [300, 150]) + RIDGE * np.eye(3)
+    theirs = GaussianMixture(
+        2, covariance_type=kind, tol=1e-13, max_iter=3000, reg_covar=RIDGE, weights_init=[2 / 3, 1 / 3],
+        means_init=[own.mean(0) for own in groups], precisions_init=np.linalg.inv(start),
+    ).fit(x)  # fmt: skip
+    np.testing.assert_allclose(fitted.mixture.weights, theirs.weights_, atol=1e-4)
+    np.testing.assert_allclose(fitted.mixture.means, theirs.means_, atol=1e-3)
+    expected = theirs.covariances_ if kind == "full" else np.stack([theirs.covariances_] * 2)
+    np.testing.assert_allclose(fitted.mixture.covariances, expected, atol=1e-3)
+    assert fitted.log_density == pytest.approx(theirs.score_samples(x).sum(), abs=1e-3)
+    n_parameters = 1 + 2 * 3 + (2 if kind == "full" else 1) * 6
+    assert fitted.evidence == pytest.approx(fitted.log_density - np.log(450) / 2 * n_parameters, abs=1e-5)
+    assert fitted.evidence == pytest.approx(-theirs.bic(x) / 2, abs=1e-3)
+
+
+def test_one_gaussian_is_that_of_all_rows(overlapping):
+    x, _ = overlapping
+    fitted = fit_mixture(x, 1, Starts(x, 0))
+    np.testing.assert_allclose(fitted.mixture.means[0], x.mean(0))
+    np.testing.assert_allclose(fitted.mixture.covariances[0], np.cov(x.T, bias=True) + RIDGE * np.eye(3))
+    assert fitted.evidence == pytest.approx(fitted.log_density - np.log(450) / 2 * (3 + 6))
+
+
+def test_effective_parameters_lie_between_the_ends(overlapping):
+    """Of one covariance and of two; the more it is shrunk, the fewer."""
+    x, labels = overlapping
+    fits = [fit_mixture(x, 2, Given(x, labels), (s,)) for s in (1e-9, *SHRINKAGES, 1e9)]
+    n_parameters = [2 * (fit.log_density - fit.evidence) / np.log(450) for fit in fits]
+    assert n_parameters[0] == pytest.approx(7 + 12, abs=1e-4)
+    assert n_parameters[-1] == pytest.approx(7 + 6, abs=1e-4)
+    assert all(more > fewer + 0.1 for more, fewer in pairwise(n_parameters))
+
+
+def test_the_best_start_and_shrinkage_are_taken(overlapping):
+    x, _ = overlapping
+    starts = Starts(x, 0)
+    alone = [fit_mixture(x, 3, Given(x, labels), (s,)) for s in SHRINKAGES for labels in starts.partitions(3)]
+    assert len(alone) == 9
+    assert len({round(fit.evidence, 3) for fit in alone}) > 3
+    best = fit_mixture(x, 3, starts)
+    assert best.evidence == max(fit.evidence for fit in alone)
+    assert best.shrinkage in SHRINKAGES
+
+
+def test_shrinkage_follows_the_table(rng):
+    """A common covariance where clusters have one; their own where rows are many and covariances differ."""
+    centres = np.repeat([[0, 0, 0], [5, 0, 0]], 60, axis=0)
+    alike = rng.normal(size=(120, 3)) + centres
+    unlike = np.repeat(np.concatenate([alike[:60] * [0.3, 3, 1], alike[60:] * [1, 1, 0.2]]), 10, axis=0)
+    unlike += 0.3 * rng.normal(size=unlike.shape)
+    assert fit_mixture(alike, 2, Starts(alike, 0)).shrinkage == max(SHRINKAGES)
+    assert fit_mixture(unlike, 2, Starts(unlike, 0)).shrinkage == min(SHRINKAGES)
+
+
+# --- how many ---
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_three_planted_groups_and_one_gaussian(seed):
+    rng = np.random.default_rng(seed)
+    roots = rng.normal(size=(3, 2, 2)) * 0.5 + np.eye(2)
+    own = np.repeat([0, 1, 2], [150, 90, 60])
+    planted = (
+        np.einsum("nij,nj->ni", roots[own], rng.normal(size=(300, 2))) + 7 * np.array([[0, 0], [1, 0], [0, 1]])[own]
+    )
+    one = rng.normal(size=(300, 2)) @ roots[0]
+    for x, K in ((planted, 3), (one, 1)):
+        ladder = evidence_ladder(x, 5, seed)
+        assert [rung.n_clusters for rung in ladder] == [1, 2, 3, 4, 5]
+        assert max(ladder, key=lambda rung: rung.evidence).n_clusters == K
+
+
+def test_the_same_seed_gives_the_same_bytes(cloud):
+    first, second = (evidence_ladder(cloud, 4, 7) for _ in range(2))
+    for a, b in zip(first, second, strict=True):
+        assert (a.evidence, a.log_density, a.shrinkage) == (b.evidence, b.log_density, b.shrinkage)
+        assert all(getattr(a.mixture, part).tobytes() == getattr(b.mixture, part).tobytes() for part in PARTS)
+
+
+# --- starts ---
+
+
+def purity(found, truth):
+    """Share of rows that are in the largest group of their cluster."""
+    return sum(np.bincount(truth[found == k]).max() for k in np.unique(found)) / len(truth)
+
+
+def test_every_start_knows_separate_clusters(cloud):
+    truth = np.repeat(range(4), SIZES)
+    for labels in Starts(cloud, 0).partitions(4):
+        assert set(labels) == {0, 1, 2, 3}
+    ward, white, _ = Starts(cloud, 0).partitions(4)
+    assert purity(ward, truth) == purity(white, truth) == 1
+
+
+def test_ward_sees_only_so_many_rows_and_all_get_a_start(rng):
+    truth = np.repeat([0, 1, 2], [STARTING_ROWS, 300, 200])
+    x = 9.0 * np.array([[0, 0], [1, 0], [0, 1]])[truth] + rng.normal(size=(len(truth), 2))
+    starts = Starts(x, 3)
+    assert len(starts.rows) == STARTING_ROWS < len(x)
+    assert len(set(starts.rows)) == STARTING_ROWS
+    for labels in starts.partitions(3):
+        assert labels.shape == truth.shape
+        assert purity(labels, truth) > 0.99
+    subtype = memberships(fit_mixture(x, 3, starts).mixture, x)[0]
+    assert purity(subtype, truth) > 0.999
+
+
+@pytest.mark.parametrize("starting_rows", [2500, 40])
+@pytest.mark.parametrize("name", ["duplicates", "all the same", "constant dimension", "one dimension", "two rows"])
+def test_tables_without_much_to_see(rng, monkeypatch, name, starting_rows):
+    """More clusters than different positions, no spread at all, no spread in one direction."""
+    monkeypatch.setattr(cluster, "STARTING_ROWS", starting_rows)
+    x = {
+        "duplicates": np.tile(rng.normal(size=(3, 2)), (20, 1)),
+        "all the same": np.ones((60, 2)),
+        "constant dimension": np.column_stack([rng.normal(size=60), np.zeros(60)]),
+        "one dimension": rng.normal(size=(60, 1)),
+        "two rows": np.tile(rng.normal(size=(2, 2)), (30, 1)),
+    }[name]
+    for rung in evidence_ladder(x, 5, 0):
+        assert np.isfinite(rung.evidence)
+        own = rung.mixture
+        assert all(np.isfinite(getattr(own, part)).all() for part in PARTS)
+        assert min(np.linalg.eigvalsh(covariance)[0] for covariance in own.covariances) >= RIDGE * 0.999
+        subtype, probability = memberships(own, x)
+        assert subtype.min() >= 1
+        np.testing.assert_allclose(probability.sum(1), 1)
+
+
+# --- numbers of subtypes, and outliers ---
+
+
 def test_subtypes_by_size_and_outliers(cloud):
-    mixture = fixed_mixture(cloud, 4, "full", 5, 0.05, seed=0)
+    mixture = by_size(fit_mixture(cloud, 4, Starts(cloud, 0)).mixture, cloud, None, 0.05)
     subtype, probability = memberships(mixture, cloud)
-    np.testing.assert_array_equal(subtype, np.repeat([1, 2, 3, 0], [200, 100, 60, 4]))
+    np.testing.assert_array_equal(subtype, np.repeat([1, 2, 3, 0], SIZES))
     assert probability.shape == (364, 3)
     assert (probability[:200, 0] > 0.9).mean() > 0.98
     assert probability[-1].sum() < 0.5
-
-
-def test_shared_covariance_is_shared(cloud):
-    mixture = fixed_mixture(cloud, 3, "tied", 3, 0.05, seed=0)
-    np.testing.assert_array_equal(mixture.covariances[0], mixture.covariances[2])
+    found = Clusters(subtype, probability, mixture)
+    np.testing.assert_array_equal(np.flatnonzero(found.outlier), range(360, 364))
+    assert found.n_strata == 3
 
 
 def test_one_cluster_is_everybody(cloud):
-    subtype, probability = memberships(fixed_mixture(cloud, 1, "tied", 1, 0.05, 0), cloud)
+    mixture = by_size(fit_mixture(cloud, 1, Starts(cloud, 0)).mixture, cloud, None, 0.05)
+    subtype, probability = memberships(mixture, cloud)
     assert (subtype == 1).all()
     np.testing.assert_allclose(probability, 1)
+
+
+def test_the_largest_is_never_an_outlier(rng):
+    x = np.repeat(100.0 * np.arange(30), 2)[:, None] + rng.normal(size=(60, 1))
+    many = Mixture(np.full(30, 1 / 30), 100.0 * np.arange(30)[:, None], np.ones((30, 1, 1)), np.arange(1, 31))
+    mixture = by_size(many, x, None, 0.05)
+    assert sorted(set(mixture.subtype)) == [0, 1]
 
 
 def test_the_papers_rule_finds_separate_clusters(cloud):
@@ -39,129 +240,12 @@ def test_the_papers_rule_finds_separate_clusters(cloud):
     assert mixture.subtype.max() == 3
 
 
-def test_half_labels_follow_the_map(cloud):
-    rows = np.arange(0, len(cloud) - 4, 2)
-    labels = half_labels(cloud, np.zeros_like(cloud), rows, 3, "tied", 0)
-    assert len(labels) == len(cloud)
-    assert all(len(np.unique(part)) == 1 for part in (labels[:200], labels[200:300], labels[300:360]))
-
-
-def test_agreement_by_hand():
-    first, second = np.array([0, 0, 0, 0, 1, 1]), np.array([0, 0, 0, 1, 1, 1])
-    np.testing.assert_allclose(agreement(first, second, 2, 0.0), [[3 / 6, 1], [1, 1 / 3]])
-
-
-def test_agreement_counts_pairs(rng):
-    first, second = rng.integers(4, size=60), rng.integers(4, size=60)
-    found = agreement(first, second, 4, 0.0)
-    for k in range(4):
-        own = np.flatnonzero(first == k)
-        kept = [second[i] == second[j] for i in own for j in own if i < j]
-        assert found[0, k] == pytest.approx(np.mean(kept))
-    np.testing.assert_allclose(agreement(second, first, 4, 0.0), found[::-1])
-    assert agreement(first, first, 4, 0.0).min() == 1
-    np.testing.assert_array_equal(agreement(np.zeros(9, int), np.zeros(9, int), 2, 0.1), [[1, 0], [1, 0]])
-
-
-def test_matched_undoes_a_renaming(rng):
-    labels = rng.integers(5, size=200)
-    names = rng.permutation(5)
-    np.testing.assert_array_equal(matched(labels, names[labels], 5), names)
-
-
-def choice(stability, reference, level=0.05):
-    stability = np.asarray(stability, float)
-    return Choice(np.arange(2, 2 + len(stability)), stability, np.asarray(reference, float), level, stability)
-
-
-def test_the_number_of_clusters_with_the_largest_gain_is_chosen():
-    reference = np.tile([0.6, 0.4, 0.3], (19, 1)) + np.linspace(-0.05, 0.05, 19)[:, None]
-    found = choice([0.7, 0.95, 0.5], reference)
-    assert found.structured
-    assert found.p == pytest.approx(1 / 20)
-    assert found.described == 3
-    frame = found.frame(found.described)
-    assert frame.loc[frame["chosen"], "n_clusters"].tolist() == [3]
-    np.testing.assert_allclose(frame["p"], 1 / 20)
-
-
-def test_a_clear_gain_is_found_beside_a_larger_but_unclear_one(rng):
-    """Two clusters vary much from table to table, so a gain there is no news; five vary little."""
-    reference = np.stack([rng.normal(0.6, 0.15, 39), rng.normal(0.36, 0.03, 39)], axis=1)
-    found = choice([0.85, 0.54], reference)
-    assert found.p_by_number[0] > 0.05
-    assert found.structured
-    assert found.described == 3  # the second of the numbers tried
-    assert found.p == found.p_by_number[1] == pytest.approx(1 / 40)
-
-
-def test_adjusted_p_values_by_hand():
-    reference = np.array([[0.1, 0.5], [0.3, 0.1], [0.2, 0.3]])
-    found = choice([0.4, 0.2], reference)
-    pooled = np.array([[0.1, 0.5], [0.3, 0.1], [0.2, 0.3], [0.4, 0.2]])
-    z = (pooled - pooled.mean(0)) / pooled.std(0, ddof=1)
-    expected = [(1 + sum(max(row) >= z[3, k] for row in z[:3])) / 4 for k in range(2)]
-    np.testing.assert_allclose(found.p_by_number, expected)
-
-
-def test_an_average_over_pairs_is_not_held_against_single_pairs():
-    """Nine pairs in ten agree by nothing: their average lies above most single ones without any structure."""
-    reference = np.zeros((19, 1))
-    found = Choice(np.array([2]), np.array([0.06]), reference, 0.05, np.array([0.0]))
-    assert found.p == 1
-    assert found.structured is False
-
-
-def test_a_continuum_is_described_by_the_number_with_the_clearest_gain():
-    """In units of its spread: here that of two clusters, beside a larger one of three that vary ten times as much."""
-    spread = np.linspace(-1, 1, 19)[:, None] * [0.02, 0.2, 0.05]
-    found = choice([0.615, 0.5, 0.3], np.array([0.6, 0.4, 0.3]) + spread)
-    assert found.structured is False
-    assert found.p_by_number.argmin() == 0
-    np.testing.assert_allclose(found.gain, np.array([0.015, 0.1, 0.0]) * 19 / 20, atol=1e-12)
-    assert found.described == 2
-    assert found.frame(found.described).query("chosen")["n_clusters"].tolist() == [2]
-
-
-def test_too_few_structureless_tables_cannot_tell():
-    """With four of them no p-value is below 1/5, so that no table could pass: no verdict is better than a wrong one."""
-    reference = np.tile([0.6, 0.4], (4, 1)) + np.linspace(-0.05, 0.05, 4)[:, None]
-    found = choice([0.62, 0.95], reference)
-    assert found.p == pytest.approx(1 / 5)
-    assert found.structured is None
-    assert found.described == 3
-    assert choice([0.62, 0.95], reference, level=0.2).structured is True
-    assert choice([0.62, 0.42], reference, level=0.2).structured is False
-
-
-@pytest.mark.parametrize("level", [0.01, 0.05, 0.1, 0.3, 0.4, 0.5])
-def test_the_fewest_structureless_tables(level):
-    n = fewest_references(level)
-    assert 1 / (1 + n) <= level + 1e-12
-    assert 1 / n > level
-
-
-def test_without_a_reference_nothing_is_claimed():
-    found = choice([0.6, 0.9], np.zeros((0, 2)))
-    assert found.structured is None
-    assert np.isnan(found.p)
-    assert found.described == 3
-    assert found.frame(3)["p"].isna().all()
-
-
-def test_the_test_has_its_level_for_exchangeable_tables(rng):
-    """The p-value of one table among twenty alike is uniform on 1/20, 2/20, …"""
-    draws = rng.normal(size=(2000, 20, 5)) * [0.1, 0.05, 0.02, 0.02, 0.01]
-    p = [choice(d[0], d[1:]).p for d in draws]
-    assert abs(np.mean(np.array(p) <= 0.05 + 1e-9) - 0.05) < 3 * np.sqrt(0.05 * 0.95 / 2000)
-
-
 def test_numbers_follow_the_sizes_of_the_final_labels(rng):
     """Rows beside a narrow cluster belong to the wide one by their means, and to the narrow one if they are vague."""
     x = np.concatenate([rng.normal(0, 0.2, 60), np.full(15, 1.2), rng.normal(4, 1.5, 50)])[:, None]
     sd = np.repeat([0.05, 1.0, 0.05], [60, 15, 50])[:, None]
     fitted = Mixture(np.full(2, 0.5), np.array([[0.0], [4.0]]), np.array([[[0.04]], [[2.25]]]), np.array([1, 2]))
-    mixture = _by_size(fitted, x, sd, 0.05)
+    mixture = by_size(fitted, x, sd, 0.05)
     by_mean, final = (np.bincount(memberships(mixture, x, spread)[0])[1:] for spread in (None, sd))
     assert by_mean[0] < by_mean[1]
     assert final[0] > final[1]
@@ -171,7 +255,8 @@ def test_numbers_follow_the_sizes_of_the_final_labels(rng):
 def test_no_subtype_is_smaller_than_an_outlier_may_be(seed):
     rng = np.random.default_rng(seed)
     x, sd = rng.normal(size=(300, 2)), rng.uniform(0.1, 1.0, (300, 2))
-    mixture = paper_mixture(x, 20, 1, 0.08, seed, sd)
-    sizes = np.bincount(memberships(mixture, x, sd)[0], minlength=mixture.subtype.max() + 1)[1:]
-    assert (sizes[1:] >= 0.08 * 300).all()
-    assert (np.diff(sizes) <= 0).all()
+    cut = fit_mixture(x, 8, Starts(x, seed)).mixture
+    for mixture in (paper_mixture(x, 20, 1, 0.08, seed, sd), by_size(cut, x, sd, 0.08)):
+        sizes = np.bincount(memberships(mixture, x, sd)[0], minlength=mixture.subtype.max() + 1)[1:]
+        assert (sizes[1:] >= 0.08 * 300).all()
+        assert (np.diff(sizes) <= 0).all()

@@ -1,10 +1,13 @@
-"""What runs in the background of the fits."""
+"""What runs in the background of the fits, and into how many clusters a map is cut."""
 
 import threading
 
+import numpy as np
 import pytest
 
-from plurigp.study.fits.learn import in_background
+from plurigp.study.findings.mixture import Mixture
+from plurigp.study.fits.config import StudyConfig
+from plurigp.study.fits.learn import cut_map, in_background, reference_tasks, rows_to_fit
 
 
 def test_a_call_in_the_background_hands_over_its_result_and_its_error():
@@ -29,3 +32,54 @@ def test_it_does_not_keep_a_stopped_process_alive():
     (own,) = set(threading.enumerate()) - before
     assert own.daemon
     go.set()
+
+
+def cut_of(x, n_paper=3, **settings):
+    """Of a map whose mixture by the paper has so many clusters, and one of outliers."""
+    subtype = np.arange(n_paper + 1)
+    paper = Mixture(np.ones(n_paper + 1), np.zeros((n_paper + 1, 2)), np.zeros((n_paper + 1, 2, 2)), subtype)
+    return cut_map(x, StudyConfig(max_subtypes=4, **settings), in_background(lambda: paper))
+
+
+@pytest.fixture
+def three(rng):
+    return 8 * np.array([[0, 0], [1, 0], [0, 1.0]])[np.arange(150) % 3] + rng.normal(size=(150, 2))
+
+
+def test_a_map_is_cut_by_evidence(three, rng):
+    ladder, cut = cut_of(three)
+    assert [rung.n_clusters for rung in ladder] == [1, 2, 3, 4]
+    assert cut is ladder[2]
+    assert cut.evidence == max(rung.evidence for rung in ladder)
+    ladder, cut = cut_of(rng.normal(size=(150, 2)))
+    assert max(ladder, key=lambda rung: rung.evidence) is ladder[0]
+    assert cut is not ladder[0]  # in two at least
+    assert cut.evidence == max(rung.evidence for rung in ladder[1:])
+
+
+@pytest.mark.parametrize(("settings", "K"), [({"n_subtypes": 2}, 2), ({"n_subtypes": 1}, 1), ({"n_subtypes": 6}, 6)])
+def test_or_into_the_number_asked_for(three, settings, K):
+    ladder, cut = cut_of(three, **settings)
+    assert cut.n_clusters == K
+    assert cut is ladder[K - 1]
+    assert len(ladder) == max(4, K)
+
+
+@pytest.mark.parametrize("n_paper", [1, 3, 5])
+def test_or_into_as_many_as_the_papers_rule_finds(three, n_paper):
+    """Outliers' clusters do not count; there may be more than the evidence was asked about."""
+    ladder, cut = cut_of(three, n_paper, n_subtypes="paper")
+    assert cut.n_clusters == n_paper
+    assert len(ladder) == 4
+
+
+def test_every_structureless_table_has_two_halves():
+    config = StudyConfig(n_references=2, n_refits=4, n_components=(2,), n_restarts=1)
+    tasks = reference_tasks(101, config, 3, 2, 64.0)
+    assert [task.name for task in tasks] == ["reference-000-0", "reference-000-1", "reference-001-0", "reference-001-1"]
+    assert [task.table for task in tasks] == [0, 0, 1, 1]
+    assert {(task.n_clusters, task.shrinkage, task.n_components, len(task.rows)) for task in tasks} == {
+        (2, 64.0, 3, 50)
+    }
+    assert not set(tasks[0].rows) & set(tasks[1].rows)
+    assert rows_to_fit(101, config) == 81 + 101 + 4 * 50 + 2 * 2 * 50

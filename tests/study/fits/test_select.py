@@ -5,19 +5,57 @@ from plurigp import PluriGP
 from plurigp.answers.latent import positions
 from plurigp.data import Coder, infer_schema
 from plurigp.study.fits.config import StudyConfig
-from plurigp.study.fits.select import one_standard_error, selection_frame, selection_tasks
+from plurigp.study.fits.select import evidence_of, selection_frame, selection_tasks
 from plurigp.study.fits.tasks import Finished, Task, held_out, held_out_rows, training_rows
 
 
-def finished(bound, score, cells):
-    return Finished({"row_score": np.asarray(score, float), "row_cells": np.asarray(cells, float)}, {"bound": bound})
+def finished(bound, score, cells, group_gain=0.0):
+    arrays = {"row_score": np.asarray(score, float), "row_cells": np.asarray(cells, float)}
+    return Finished(arrays, {"bound": bound, "group_gain": group_gain})
 
 
-def test_the_smallest_within_one_standard_error():
-    assert one_standard_error(np.array([0.5, 0.09, 0.0, 0.05]), np.array([0.1, 0.1, 0.0, 0.1])) == 1
+@pytest.fixture
+def scored(rng):
+    """Scores of 200 rows in four dimensions: 2 is clearly worse than the best, 4; 3 and 6 are within its noise."""
+    cells = rng.integers(1, 5, size=200)
+    best = rng.normal(-2, 1, 200) * cells
+    noise = rng.normal(0, 1, (2, 200)) * cells
+    noise -= (noise.sum(1) / cells.sum())[:, None] * cells  # of mean 0: the gaps are as given
+    return cells, {2: best - cells, 3: best + noise[0] - 0.03 * cells, 4: best, 6: best + noise[1] - 0.05 * cells}
 
 
-def test_best_bound_of_the_restarts_and_paired_gaps(rng):
+@pytest.mark.parametrize(
+    ("bounds", "gains", "chosen"),
+    [
+        ((0, -50, -60, -70), (0, 0, 0, 0), 3),  # the bound decides; 2 has most of it but predicts worse
+        ((0, -50, -60, -70), (0, 0, 20, 0), 4),  # groups are worth it
+        ((0, -50, -60, -70), (0, 0, 0, 30), 6),
+        ((99, -50, -50, -50), (99, 0, 0, 0), 3),  # the smallest of equals
+    ],
+)
+def test_most_evidence_among_those_within_one_standard_error(scored, bounds, gains, chosen):
+    cells, scores = scored
+    tasks = [Task(f"select-{Q:02}-0", Q, np.arange(10)) for Q in scores]
+    given = zip(bounds, scores.values(), gains, strict=True)
+    frame = selection_frame(tasks, [finished(bound, score, cells, gain) for bound, score, gain in given])
+    assert frame.loc[frame["best"], "n_components"].tolist() == [4]
+    assert frame.loc[frame["chosen"], "n_components"].tolist() == [chosen]
+    assert frame["gap"].tolist() == pytest.approx([1.0, 0.03, 0.0, 0.05])
+    near = frame["gap"] <= frame["gap_se"] + 1e-12
+    assert near.tolist() == [False, True, True, True]
+    assert frame["bound"].tolist() == list(bounds)
+    assert frame["group_gain"].tolist() == list(gains)
+
+
+def test_the_restart_with_most_evidence_stands_for_its_dimension():
+    """Its bound is smaller, but it shows groups."""
+    tasks = [Task(f"select-02-{r}", 2, np.arange(10)) for r in range(3)]
+    results = [finished(-10, [0, 0], [1, 1]), finished(-15, [0, 0], [1, 1], 8.0), finished(-30, [9, 9], [1, 1], 8.0)]
+    assert [evidence_of(result) for result in results] == [-10, -7, -22]
+    assert selection_frame(tasks, results)["fit"].tolist() == ["select-02-1"]
+
+
+def test_best_evidence_of_the_restarts_and_paired_gaps(rng):
     cells = rng.integers(1, 5, size=200)
     base = rng.normal(-2, 1, 200) * cells
     tasks = [Task(f"select-{Q:02}-{r}", Q, np.arange(10)) for Q in (2, 3) for r in (0, 1)]

@@ -87,7 +87,7 @@ def run_task(task: Task, frame: pd.DataFrame, schema: Schema, config: StudyConfi
 def group_gain(x: np.ndarray, config: StudyConfig, seed: int) -> float:
     """Nats that groups add to the evidence for a map: that of the best mixture of its means over one Gaussian's."""
     shown = np.sort(np.random.default_rng(seed).permutation(len(x))[:GAIN_ROWS])
-    ladder = evidence_ladder(x[shown], most_clusters(len(shown), config), seed)
+    ladder = evidence_ladder(x[shown], min(most_clusters(len(shown), config), len(shown)), seed)
     gain = max(rung.evidence for rung in ladder) - ladder[0].evidence
     return float(gain * len(x) / len(shown))
 
