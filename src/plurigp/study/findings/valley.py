@@ -14,7 +14,6 @@ from scipy.stats import norm
 
 from plurigp.study.findings.mixture import Mixture
 
-SHALLOW = 1.0  # a middle that is at least so dense as a flank, relatively, is no valley
 CURVE_POINTS = 101  # between which arc lengths are interpolated
 FLANKS, MIDDLES = (0.4, 0.67, 1.0), (0.25, 0.5, 0.75)  # half widths of flanks in sds; widths as shares of the gap
 FEWEST_ROWS = 4  # of a cluster among the rows seen, to lay intervals by
@@ -97,8 +96,8 @@ def _z(n_middle: float, middle: float, n_flank: float, flank: float) -> float:
 
 
 def null_share(widths: Any) -> Any:
-    """Of the rows in middle and flank, the share in the middle if it is as dense as a shallow valley may be."""
-    return SHALLOW * widths / (SHALLOW * widths + 1)
+    """Of the rows in middle and flank, the share in the middle if both are equally dense."""
+    return widths / (widths + 1)
 
 
 # --- one half map ---

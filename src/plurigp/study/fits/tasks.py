@@ -74,7 +74,7 @@ def run_task(task: Task, frame: pd.DataFrame, schema: Schema, config: StudyConfi
     facts = {"bound": model.elbo_, "epochs": model.n_iter_, "stopped": model.stopped_, "seed": seed, "notes": notes}
     if task.kind == SELECT:
         arrays |= _hidden_scores(model, frame, task.rows, config)
-        facts["group_gain"] = group_gain(model.transform(frame.iloc[task.rows]), config, seed)
+        facts["group_gain"] = group_gain(model.transform(frame)[task.rows], config, seed)
     elif task.kind == MAP:
         arrays["mean"], arrays["sd"] = model.transform(frame, return_std=True)
         facts["group_gain"] = group_gain(arrays["mean"], config, seed)
