@@ -170,12 +170,14 @@ def _coefficients(mixture: Mixture) -> np.ndarray:
 def paper_mixture(
     x: np.ndarray, max_clusters: int, n_init: int, outlier_share: float, seed: int, sd: np.ndarray | None = None
 ) -> Mixture:
-    """The paper's rule: Bayesian mixture, best lower bound of n_init, clusters under the share are outliers."""
+    """The paper's rule: Bayesian mixture, best lower bound of n_init, clusters under the share are outliers.
+
+    It runs in a thread, so that the filters of warnings, which threads share, are left to the caller.
+    """
     fitted = BayesianGaussianMixture(
         n_components=min(max_clusters, len(x)), n_init=n_init, max_iter=500, random_state=seed, reg_covar=RIDGE
     )
-    with single_blas_thread(), warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # an initialisation that reaches max_iter is good enough
+    with single_blas_thread():
         fitted.fit(np.asarray(x, float))
     numbers = np.arange(1, len(fitted.weights_) + 1)
     return by_size(Mixture(fitted.weights_, fitted.means_, fitted.covariances_, numbers), x, sd, outlier_share)

@@ -1,5 +1,6 @@
 """All fits of a study in their order: maps to choose from, the map, half maps, half maps of structureless tables."""
 
+import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from threading import Thread
 
 import numpy as np
 import pandas as pd
+from sklearn.exceptions import ConvergenceWarning
 
 from plurigp.study.findings.cluster import FittedMixture, Starts, evidence_ladder, fit_mixture, paper_mixture
 from plurigp.study.findings.mixture import Mixture
@@ -47,6 +49,12 @@ class Maps:
 
 def learn(pool: Pool, frame: pd.DataFrame, config: StudyConfig) -> Maps:
     """Run what is not finished yet, in four stages, each of which needs the one before."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # a mixture that reaches max_iter is good enough
+        return _learn(pool, frame, config)
+
+
+def _learn(pool: Pool, frame: pd.DataFrame, config: StudyConfig) -> Maps:
     N = len(frame)
     tries = selection_tasks(N, config)
     tried = pool.run(tries, lambda _: frame)
