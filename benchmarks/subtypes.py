@@ -182,8 +182,8 @@ def power(given: argparse.Namespace) -> Iterator[tuple[str, dict[str, Any]]]:
                     {
                         **verdict(result),
                         "given": float(adjusted_rand_score(group, cut)),
-                        "found": float(adjusted_rand_score(group, result.clusters.subtype)),
-                        "bic": by_bic(result.latent.mean),
+                        "found": float(adjusted_rand_score(group, result.subtype)),
+                        "bic": by_bic(result.mean),
                         "calibration": calibration(cut, probability, group),
                         "seconds": seconds,
                     },
@@ -197,7 +197,7 @@ def by_bic(x: np.ndarray) -> int:
 
 
 def one(given: argparse.Namespace) -> Iterator[tuple[str, dict[str, Any]]]:
-    """One group of 15 % beside a continuum, four of its sds away from its middle."""
+    """One group of 15 % beside a continuum, `--away` of its sds from its middle."""
     for seed in range(given.first, given.first + given.tables):
         for shape in given.shapes[:2]:
             key = f"{shape} {given.away:g} {given.rows[0]} {seed}"
