@@ -78,6 +78,27 @@ def test_valleys_follow_the_names_of_the_reference(halves, reference):
     np.testing.assert_allclose(after.p[np.ix_(names, names)], before.p)
 
 
+@pytest.mark.xfail(
+    strict=True, reason="a stratum that a half map has not is matched with what is left over, however far"
+)
+def test_a_stratum_that_a_half_map_has_not_shows_no_valley():
+    """Of four strata in a chain, the second is dissolved between its neighbours and the last one is cut in two.
+
+    What is left to match the second with is a piece of the last, and rows are missing between that and the first.
+    """
+    reference = np.repeat([0, 1, 2, 3], 40)
+    dissolved = np.repeat([0, 2, 3, 1], [60, 60, 20, 20])
+    np.testing.assert_array_equal(matched(reference, dissolved, 4), range(4))
+    rows, clear = (np.arange(80), np.arange(80, 160)), (counts_of(0, 50, n=4),) * 2
+
+    def valleys(labels):
+        return Halves(4, np.stack([labels] * 2), np.zeros((2, 160)), rows, clear).valleys(reference)
+
+    assert (valleys(reference).p[1, [0, 2, 3]] < 1e-6).all()
+    assert valleys(dissolved).p[0, 2] < 1e-6
+    assert (valleys(dissolved).p[1, [0, 2, 3]] > 0.5).all()
+
+
 def test_agreement_by_hand():
     first, second = np.array([0, 0, 0, 0, 1, 1]), np.array([0, 0, 0, 1, 1, 1])
     np.testing.assert_allclose(agreement(first, second, 2, 0.0), [[3 / 6, 1], [1, 1 / 3]])
