@@ -308,12 +308,14 @@ def test_splits_are_averaged_and_divided_by_the_sd_that_is_left():
     assert combine_counts(halves).p[0, 1] == pytest.approx(norm.sf(z.mean() / np.sqrt(left)), rel=1e-9)
 
 
-def test_the_sd_that_is_left_has_a_least():
-    seen = [(0, 60), (30, 40)]
+@pytest.mark.parametrize(("middles", "variances", "left"), [((7, 14), (0.8, 1.0), 0.3), ((0, 30), (2.0, 99.0), 1.0)])
+def test_the_sd_that_is_left_has_a_least_and_splits_that_disagree_earn_nothing(middles, variances, left):
+    """A z may vary by 1 between splits at most, if nothing but chance makes it vary."""
+    seen = [(middle, 40) for middle in middles for _ in range(4)]
     halves = [counts_of_two(m, (f, 10 * f), (1.0, 1.0)) for m, f in seen for _ in range(2)]
     z = np.array([z_of(*pair) for pair in seen])
-    assert z.var(ddof=1) > 2
-    assert combine_counts(halves).p[0, 1] == pytest.approx(norm.sf(z.mean() / np.sqrt(0.3)), rel=1e-9)
+    assert variances[0] < z.var(ddof=1) < variances[1]
+    assert combine_counts(halves).p[0, 1] == pytest.approx(norm.sf(z.mean() / np.sqrt(left)), rel=1e-9)
 
 
 def test_without_intervals_nothing_is_found():

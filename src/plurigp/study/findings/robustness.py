@@ -6,8 +6,9 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.stats.contingency import crosstab
 
-from plurigp.study.findings.valley import Counts, Valleys, combine_counts, reorder
+from plurigp.study.findings.valley import Counts, Valleys, combine_counts, reorder, without
 
+SAME = 0.5  # of the rows of two clusters taken together, the least share that is in both if they are to be the same
 TOO_SMALL = 0.5  # part of the outlier share: a smaller cluster of a half map agrees with nothing
 
 
@@ -35,9 +36,15 @@ class Halves:
         return np.where(self.seen, self.labels, -1)
 
     def valleys(self, reference: np.ndarray) -> Valleys:
-        """Between the clusters of a labelling [N], 0 … K−1, to which those of the half maps are matched."""
-        orders = [matched(reference, labels, self.n_clusters) for labels in self.labels]
-        return combine_counts([reorder(c, order) for c, order in zip(self.counts, orders, strict=True)])
+        """Between the clusters of a labelling [N], 0 … K−1, to which those of the half maps are matched.
+
+        A half map that has no such cluster says nothing of it: what is left to match it with may lie anywhere.
+        """
+        K, own = self.n_clusters, []
+        for labels, counts in zip(self.labels, self.counts, strict=True):
+            order = matched(reference, labels, K)
+            own.append(without(reorder(counts, order), dissolved(reference, labels, order)))
+        return combine_counts(own)
 
     def unseen_gain(self) -> np.ndarray:
         """[N] nats that the mixture gains on each row over one Gaussian, by the maps that have not seen it."""
@@ -68,6 +75,13 @@ def agreement(first: np.ndarray, second: np.ndarray, K: int, least: float) -> np
 def matched(reference: np.ndarray, other: np.ndarray, K: int) -> np.ndarray:
     """For each cluster of `reference` [K] the cluster of `other` that shares most rows with it, one to one."""
     return linear_sum_assignment(-_contingency(reference, other, K))[1]
+
+
+def dissolved(reference: np.ndarray, other: np.ndarray, order: np.ndarray) -> np.ndarray:
+    """Clusters of `reference` [K] that share less than half of all their rows with their match (Hennig 2007)."""
+    table = _contingency(reference, other, len(order))
+    both = table[np.arange(len(order)), order]
+    return both < SAME * (table.sum(1) + table.sum(0)[order] - both)
 
 
 def _contingency(first: np.ndarray, second: np.ndarray, K: int) -> np.ndarray:

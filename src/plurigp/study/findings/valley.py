@@ -164,7 +164,8 @@ def combine_counts(halves: list[Counts]) -> Valleys:
     """Both halves of a pair are added, since every row is unseen by one of them; then z is averaged over the pairs.
 
     An average over random splits varies less than one split does, by the variance between splits (the law of total
-    variance): z is divided by the sd that is left. A valley has to show against both flanks, so the smaller z counts.
+    variance): z is divided by the sd that is left, unless splits disagree more than chance lets them. A valley has to
+    show against both flanks, so the smaller z counts.
     """
     stacked = Counts(*(np.stack(parts) for parts in zip(*halves, strict=True)))
     share = null_share(stacked.widths)
@@ -173,7 +174,8 @@ def combine_counts(halves: list[Counts]) -> Valleys:
     both = [part[0::2] + part[1::2] for part in (excess, variance)]  # [pairs K K]
     z = np.where(both[1] > 0, (both[0] - 0.5) / np.sqrt(np.maximum(both[1], 1e-9)), -1.0)
     between = z.var(0, ddof=1) if len(z) > 1 else np.zeros(z.shape[1:])
-    z = z.mean(0) / np.sqrt(np.clip(1 - between * (1 - 1 / len(z)), LEAST_VARIANCE, 1))
+    left = np.where(between > 1, 1.0, np.maximum(1 - between * (1 - 1 / len(z)), LEAST_VARIANCE))
+    z = z.mean(0) / np.sqrt(left)
     p = norm.sf(np.minimum(z, z.T))
     np.fill_diagonal(p, 1.0)
     laid = stacked.widths > 0
@@ -186,6 +188,13 @@ def combine_counts(halves: list[Counts]) -> Valleys:
 def reorder(counts: Counts, order: np.ndarray) -> Counts:
     """The counts between strata, where stratum k is component order[k]."""
     return Counts(*(part[np.ix_(order, order)] for part in counts))
+
+
+def without(counts: Counts, strata: np.ndarray) -> Counts:
+    """The counts as if no intervals could be laid between some strata [K] and any other."""
+    left = ~(strata[:, None] | strata)
+    middle, flank, widths = (np.where(left, part, 0) for part in (counts.middle, counts.flank, counts.widths))
+    return counts._replace(middle=middle, flank=flank, widths=widths, histogram=counts.histogram * left[:, :, None])
 
 
 def separate_groups(p: np.ndarray, level: float) -> tuple[np.ndarray, float]:
