@@ -31,9 +31,8 @@ def show(held: dict[str, Any]) -> None:
 
 
 def _tables(entries: dict[str, Any]) -> None:
-    print(
-        "| table, hidden | rows | K | K given | K found | strata | groups | p | Q |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|"
-    )
+    print("| table, hidden | rows | K | K given | K found | strata | groups | p | Q |")
+    print(f"|---|{8 * '--:|'}")
     for key, e in entries.items():
         cells = (key, e["rows"], e["K"], f"{e['given']:.2f}", f"{e['found']:.2f}", e["n_strata"], e["n_groups"])
         print("|", " | ".join(map(str, cells)), "|", f"{e['structure_p']:.2g} | {e['n_components']} |")
