@@ -15,7 +15,7 @@ from plurigp.report.tables import (
     separations_table,
     subtypes_table,
 )
-from plurigp.report.verdict import bridges, headline
+from plurigp.report.verdict import bridges, fullness, headline
 from plurigp.report.words import (
     compared_values,
     counted,
@@ -353,3 +353,9 @@ def test_thin_studies_say_so(result):
 )
 def test_numbers_and_names(said, expected):
     assert said == expected
+
+
+def test_a_middle_that_was_not_counted_is_not_called_full():
+    assert "nobody was counted" in fullness(float("nan"))
+    assert "at least as dense" in fullness(1.2)
+    assert "40% as dense" in fullness(0.4)

@@ -112,6 +112,8 @@ def evidence(line: Line, facts: Mapping[str, Any]) -> str:
 
 def fullness(depth: float) -> str:
     """How full the middle between two strata is."""
+    if not math.isfinite(depth):
+        return "nobody was counted, because maps of halves overlap there or have no such cluster"
     share = "at least" if not depth < 1 else words.percent(depth)
     return f"patients are {share} as dense as at the thinner of the two"
 

@@ -155,7 +155,7 @@ class Valleys:
     """What lies between each two strata, over all pairs of half maps."""
 
     p: np.ndarray  # [K K] of the hypothesis that there is no valley; 1 on the diagonal
-    depth: np.ndarray  # [K K] density of the middle over that of the thinner flank: 0 empty, 1 flat
+    depth: np.ndarray  # [K K] density of the middle over that of the thinner flank: 0 empty, 1 flat; NaN if not counted
     separation: np.ndarray  # [K K] distance of centres in sds, mean over half maps
     histogram: np.ndarray  # [K K H] unseen rows by place, summed over half maps
 
@@ -181,7 +181,7 @@ def combine_counts(halves: list[Counts]) -> Valleys:
     laid = stacked.widths > 0
     in_middle = np.divide(stacked.middle, stacked.widths, out=np.zeros_like(stacked.middle), where=laid).sum(0)
     in_flank = stacked.flank.sum(0)
-    depth = np.divide(in_middle, in_flank, out=np.ones_like(p), where=in_flank > 0)
+    depth = np.divide(in_middle, in_flank, out=np.full_like(p, np.nan), where=in_flank > 0)
     return Valleys(p, np.maximum(depth, depth.T), stacked.separation.mean(0), stacked.histogram.sum(0))
 
 
