@@ -51,6 +51,10 @@ class Cloud(NamedTuple):
     mean: float
     sd: float
 
+    def around(self, width: float) -> tuple[float, float]:
+        """So many sds on both sides of the mean."""
+        return self.mean - width * self.sd, self.mean + width * self.sd
+
 
 class Intervals(NamedTuple):
     """The middle and both flanks, each (from, to)."""
@@ -68,11 +72,11 @@ def lay_intervals(first: Cloud, second: Cloud) -> Intervals | None:
             continue
         places = np.linspace(low, high, 41)
         emptiest = places[np.argmin(_expected_density(first, second, places))]
-        flanks = tuple((cloud.mean - width * cloud.sd, cloud.mean + width * cloud.sd) for cloud in (first, second))
+        flanks = first.around(width), second.around(width)
         for share in MIDDLES:
             half = share * (high - low) / 2
             centre = np.clip(emptiest, low + half, high - half)
-            laid = Intervals((centre - half, centre + half), flanks)  # type: ignore[arg-type]
+            laid = Intervals((centre - half, centre + half), flanks)
             z = min(_z(*_expected(first, second, laid.middle), *_expected(first, second, flank)) for flank in flanks)
             if z > best:
                 best, found = z, laid
