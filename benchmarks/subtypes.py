@@ -36,7 +36,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 
 from plurigp.study import Study, StudyConfig, StudyResult
-from plurigp.study.findings.cluster import Starts, by_size, fit_mixture
+from plurigp.study.findings.cluster import Starts, by_size, fit_mixture, informative_part
 from plurigp.study.findings.mixture import memberships
 from plurigp.study.fits.learn import learn
 from plurigp.study.fits.pool import Pool
@@ -109,7 +109,8 @@ def verdict(result: Found | StudyResult) -> dict[str, Any]:
 
 def cut_into(mean: np.ndarray, sd: np.ndarray, K: int) -> tuple[np.ndarray, np.ndarray]:
     """Labels and probabilities of the study's map cut into K, as `n_subtypes = K` does it."""
-    mixture = fit_mixture(mean, K, Starts(np.asarray(mean, float), 0)).mixture
+    part = informative_part(mean, sd)
+    mixture = part.embed(fit_mixture(part.x, K, Starts(part.x, 0))).mixture
     return memberships(by_size(mixture, mean, sd, StudyConfig().outlier_share), mean, sd)
 
 

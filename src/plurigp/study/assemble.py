@@ -16,8 +16,8 @@ from plurigp.data.schema import detail
 from plurigp.study.findings import characterise
 from plurigp.study.findings.assess import predictive_scores
 from plurigp.study.findings.characterise import Groups, Values, read_values, split_groups
-from plurigp.study.findings.cluster import Starts, fit_mixture
-from plurigp.study.findings.mixture import responsibilities
+from plurigp.study.findings.cluster import informative_part, refit_mixture
+from plurigp.study.findings.mixture import memberships, responsibilities
 from plurigp.study.findings.robustness import matched
 from plurigp.study.findings.survival import no_outcome, read_outcome, survival_by_subtype
 from plurigp.study.findings.view import view_of
@@ -110,13 +110,15 @@ def _split_test(
     seen = maps.halves.rows[0]
     unseen = np.setdiff1d(np.arange(len(frame)), seen)
     model = pool.model(FIRST_REFIT)
-    x = model.transform(frame.iloc[seen]).astype(float)
-    K, starts = found.n_clusters, Starts(x, config.seed_of("split"))
-    mixture = fit_mixture(x, K, starts, (maps.cut.shrinkage,)).mixture
-    component, strata = components_of(found.clusters, maps.latent.arrays["mean"][seen], K)
-    subtype = np.zeros(K, int)
-    subtype[matched(component, responsibilities(mixture, x).argmax(1), K)[strata]] = np.arange(1, len(strata) + 1)
-    renamed = replace(mixture, subtype=subtype)
+    mean, sd = model.transform(frame.iloc[seen], return_std=True)
+    cut, map_mean = maps.cut, maps.latent.arrays["mean"][seen]
+    part = informative_part(mean, sd)
+    mixture = refit_mixture(part.x, responsibilities(cut.mixture, map_mean), cut.shrinkage)
+    mixture = part.embed(replace(cut, mixture=replace(mixture, subtype=cut.mixture.subtype))).mixture
+    cluster, strata = components_of(found.clusters, None if config.n_subtypes == "paper" else cut.mixture, map_mean)
+    number = np.zeros(cut.n_strata, int)
+    number[matched(cluster, memberships(mixture, mean)[0] - 1, cut.n_strata)[strata]] = np.arange(1, len(strata) + 1)
+    renamed = replace(mixture, subtype=number[mixture.subtype - 1])
     return split_groups(model, frame.iloc[unseen].reset_index(drop=True), renamed), unseen
 
 

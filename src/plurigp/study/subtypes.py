@@ -8,7 +8,7 @@ import pandas as pd
 from plurigp.study.findings import consensus, null
 from plurigp.study.findings.cluster import Clusters, by_size
 from plurigp.study.findings.consensus import Consensus
-from plurigp.study.findings.mixture import memberships, responsibilities
+from plurigp.study.findings.mixture import Mixture, memberships
 from plurigp.study.findings.null import Nulls
 from plurigp.study.findings.robustness import TOO_SMALL, Halves, matched, pair_agreement
 from plurigp.study.findings.valley import Valleys, separate_groups
@@ -47,9 +47,9 @@ def find_subtypes(maps: Maps, config: StudyConfig) -> Subtypes:
     mean, sd = maps.latent.arrays["mean"], maps.latent.arrays["sd"]
     own_mixture = config.n_subtypes == "paper"
     mixture = maps.paper if own_mixture else by_size(maps.cut.mixture, mean, sd, config.outlier_share)
-    clusters, K = Clusters(*memberships(mixture, mean, sd), mixture), maps.cut.n_clusters
+    clusters, K = Clusters(*memberships(mixture, mean, sd), mixture), maps.cut.n_strata
     summary, permuted, pac, n_pairs = _consensus_of(maps, clusters, config)
-    component, strata = components_of(clusters, mean, K)
+    component, strata = components_of(clusters, None if own_mixture else maps.cut.mixture, mean)
     valleys = _between_strata(maps.halves.valleys(component), strata)
     group, p = separate_groups(valleys.p, config.level)
     nulls = Nulls(permuted, np.array([_reference_p(own, config) for own in maps.references]))
@@ -87,17 +87,18 @@ def _shown_rows(cluster: np.ndarray, item: np.ndarray, rng: np.random.Generator)
     return rows[np.lexsort((-np.nan_to_num(item[rows]), rank))]
 
 
-def components_of(clusters: Clusters, x: np.ndarray, K: int) -> tuple[np.ndarray, np.ndarray]:
-    """What half maps cut into K are matched with: a component 0 … K−1 of every row [N], and the one of each stratum.
+def components_of(clusters: Clusters, cut: Mixture | None, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What half maps are compared with: a cluster 0 … K−1 of every row [N], and the one of each stratum.
 
-    By the means of the positions alone: it says which clusters correspond and labels no row.
-    Where the mixture has further, small components (the paper's), their rows go to the nearest stratum.
+    By the means of the positions alone: it says which clusters correspond and labels no row. `cut` numbers the clusters
+    before small ones count as outliers. The paper's mixture is none of its own cuts (None): there the rows of small
+    components go to the nearest stratum.
     """
-    mixture = clusters.mixture
-    if len(mixture.weights) != K:
+    mixture, K = clusters.mixture, clusters.n_strata
+    if cut is None:
         return memberships(mixture, x)[1].argmax(1), np.arange(K)
-    strata = np.array([int(np.flatnonzero(mixture.subtype == k + 1)[0]) for k in range(clusters.n_strata)])
-    return responsibilities(mixture, x).argmax(1), strata
+    first = [int(np.flatnonzero(mixture.subtype == k + 1)[0]) for k in range(K)]
+    return memberships(cut, x)[0] - 1, cut.subtype[first] - 1
 
 
 def _between_strata(valleys: Valleys, strata: np.ndarray) -> Valleys:

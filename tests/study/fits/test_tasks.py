@@ -1,10 +1,13 @@
 """What a study keeps of a fit: the evidence for groups, half maps; batches that all fits share; how long they train."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
 from plurigp.inference.schedule import enough_epochs
+from plurigp.study.findings.cluster import Starts, fit_mixture
 from plurigp.study.findings.valley import HISTOGRAM, Counts
 from plurigp.study.fits.config import StudyConfig
 from plurigp.study.fits.learn import _halves_of, refit_tasks
@@ -12,6 +15,7 @@ from plurigp.study.fits.tasks import (
     GAIN_ROWS,
     PASSES,
     Finished,
+    Start,
     Task,
     _half_map,
     common_batch,
@@ -168,13 +172,35 @@ def test_one_cluster_has_nothing_between(half):
     assert arrays["between.middle"].shape == (1, 1)
 
 
+def test_clusters_of_a_half_map_are_those_it_starts_from(half):
+    """Whatever their order, and where several components are one stratum."""
+    x, sd, group, task, _ = half
+    shares = np.eye(3)[[2, 0, 1]][group[task.rows]]
+    arrays = _half_map(replace(task, cut=Start(shares, np.arange(1, 4))), x, sd, 1)
+    assert (np.array([2, 0, 1])[group] == arrays["labels"]).mean() > 0.97
+    arrays = _half_map(replace(task, cut=Start(shares, np.array([1, 1, 2]))), x, sd, 1)
+    assert (np.array([1, 0, 0])[group] == arrays["labels"]).mean() > 0.97
+    assert arrays["between.middle"].shape == (2, 2)
+
+
+def test_a_switched_off_dimension_does_not_count(half):
+    """Its means are noise, here in two clumps: clusters and counts are those of the other dimensions."""
+    x, sd, _, task, arrays = half
+    noise = np.where(np.arange(300) % 2, 0.1, -0.1)[:, None]
+    wider = _half_map(task, np.hstack([x, noise]), np.hstack([sd, np.full((300, 1), 0.98)]), 1)
+    assert wider.keys() == arrays.keys()
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(wider[name], array)
+
+
 def test_half_maps_of_planted_groups_find_them_again(rng):
     """From tasks to valleys: two pairs of halves, three groups, no map in between."""
     x, group = planted(rng)
     config = StudyConfig(n_refits=4)
-    tasks = refit_tasks(300, config, 2, 3, 8.0)
+    cut = fit_mixture(x, 3, Starts(x, 0), (8.0,))
+    tasks = refit_tasks(config, 2, cut, x)
     assert [task.name for task in tasks] == [f"refit-00{r}" for r in range(4)]
-    assert {(task.n_clusters, task.shrinkage, task.n_components) for task in tasks} == {(3, 8.0, 2)}
+    assert {(task.shrinkage, task.n_components, task.cut.shares.shape) for task in tasks} == {(8.0, 2, (150, 3))}
     for first, second in (tasks[:2], tasks[2:]):
         np.testing.assert_array_equal(np.sort(np.concatenate([first.rows, second.rows])), np.arange(300))
     sd = np.full(x.shape, 0.1)

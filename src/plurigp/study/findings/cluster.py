@@ -11,13 +11,15 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import BayesianGaussianMixture
 
 from plurigp.core.threads import single_blas_thread
-from plurigp.study.findings.mixture import Mixture, memberships
+from plurigp.study.findings.mixture import Mixture, memberships, responsibilities
 
 RIDGE = 1e-3  # added to the variances, where the prior's are 1: no cluster collapses to a point
 SHRINKAGES = (1.0, 8.0, 64.0)  # rows per parameter of a mean that the pooled covariance counts for, to choose from
 WEIGHT_ROWS = 1.0  # rows that every cluster has before the first is seen (Dirichlet)
 TRYING_STEPS, MOST_STEPS, TOLERANCE = 15, 150, 2e-5  # of expectation maximisation; nats per row
 STARTING_ROWS = 2500  # that Ward's clustering looks at, at most: its time grows with the square
+LEAST_KNOWN = 0.1  # of the prior's variance, the part that a dimension must explain to count for clusters
+MOST_OVERLAP = 0.1  # of a component's rows, the share that looks like another's before the two are one stratum
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +56,40 @@ class FittedMixture:
     @property
     def n_clusters(self) -> int:
         return len(self.mixture.weights)
+
+    @property
+    def n_strata(self) -> int:
+        """Fewer than clusters where some of them overlap."""
+        return int(self.mixture.subtype.max())
+
+
+@dataclass(frozen=True, eq=False)
+class InformativePart:
+    """A map without the dimensions that it has switched off: there the means are noise around zero, and so would be
+    their clusters."""
+
+    mean: np.ndarray  # [N Q]
+    kept: np.ndarray  # [Q] bool
+
+    @property
+    def x(self) -> np.ndarray:
+        """[N Q'] the positions to look for clusters in."""
+        return self.mean[:, self.kept]
+
+    def embed(self, fitted: FittedMixture) -> FittedMixture:
+        """A mixture of x in all Q dimensions; in those left out, all components are alike and decide nothing."""
+        mixture, C = fitted.mixture, fitted.n_clusters
+        means = np.tile(self.mean.mean(0), (C, 1))
+        covariances = np.tile(np.diag(self.mean.var(0) + RIDGE), (C, 1, 1))
+        means[:, self.kept] = mixture.means
+        covariances[np.ix_(np.arange(C), self.kept, self.kept)] = mixture.covariances
+        return replace(fitted, mixture=replace(mixture, means=means, covariances=covariances))
+
+
+def informative_part(mean: np.ndarray, sd: np.ndarray) -> InformativePart:
+    """The dimensions in which positions are known better than the prior, of variance 1, knows them; or all of them."""
+    kept = 1 - (np.asarray(sd, float) ** 2).mean(0) > LEAST_KNOWN
+    return InformativePart(np.asarray(mean, float), kept if kept.any() else np.ones_like(kept))
 
 
 class Starts:
@@ -101,6 +137,35 @@ def fit_mixture(x: np.ndarray, K: int, starts: Starts, shrinkages: tuple[float, 
             best = max(tried, key=lambda trial: trial[0].evidence)[1]
             fits.append(_maximise(moments, best, shrinkage, MOST_STEPS)[0])
     return max(fits, key=lambda fit: fit.evidence)
+
+
+def refit_mixture(x: np.ndarray, shares: np.ndarray, shrinkage: float) -> Mixture:
+    """The mixture that expectation maximisation reaches from each row's shares [N C]: component for component the one
+    that the shares are of, learned anew from these rows."""
+    with single_blas_thread():
+        return _maximise(_moments(np.asarray(x, float)), shares, shrinkage, MOST_STEPS)[0].mixture
+
+
+def merge_overlapping(mixture: Mixture, x: np.ndarray) -> Mixture:
+    """Components that overlap numbered as one stratum, down to two strata (directly estimated misclassification
+    probabilities: Hennig 2010).
+
+    Overlap is the share of a component's rows that would be given to another one. The two that overlap most are joined
+    until none overlaps by more than MOST_OVERLAP: one group that is not Gaussian takes several components.
+    """
+    shares, number = responsibilities(mixture, x), np.arange(len(mixture.weights))
+    while (K := shares.shape[1]) > 2:
+        given_to = np.eye(K)[shares.argmax(1)]
+        confused = shares.T @ given_to / (shares.sum(0)[:, None] + 1e-9)  # [from to]
+        np.fill_diagonal(confused, 0)
+        overlap = np.maximum(confused, confused.T)
+        first, second = sorted(np.unravel_index(overlap.argmax(), overlap.shape))
+        if overlap[first, second] <= MOST_OVERLAP:
+            break
+        shares[:, first] += shares[:, second]
+        shares = np.delete(shares, second, axis=1)
+        number = np.where(number == second, first, number - (number > second))
+    return replace(mixture, subtype=number + 1)
 
 
 def evidence_ladder(x: np.ndarray, most: int, seed: int) -> list[FittedMixture]:

@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import chain
 from threading import Thread
@@ -12,15 +12,23 @@ import numpy as np
 import pandas as pd
 from sklearn.exceptions import ConvergenceWarning
 
-from plurigp.study.findings.cluster import FittedMixture, Starts, evidence_ladder, fit_mixture, paper_mixture
-from plurigp.study.findings.mixture import Mixture
+from plurigp.study.findings.cluster import (
+    FittedMixture,
+    Starts,
+    evidence_ladder,
+    fit_mixture,
+    informative_part,
+    merge_overlapping,
+    paper_mixture,
+)
+from plurigp.study.findings.mixture import Mixture, responsibilities
 from plurigp.study.findings.null import structureless_table
 from plurigp.study.findings.robustness import Halves
 from plurigp.study.findings.valley import Counts
 from plurigp.study.fits.config import StudyConfig
 from plurigp.study.fits.pool import Pool, Tables
 from plurigp.study.fits.select import evidence_of, selection_frame, selection_tasks
-from plurigp.study.fits.tasks import COUNTED, MAP, REFERENCE, REFIT, TRACED, Finished, Task, most_clusters
+from plurigp.study.fits.tasks import COUNTED, MAP, REFERENCE, REFIT, TRACED, Finished, Start, Task, most_clusters
 
 VERY_STRONG = 5.0  # nats of evidence
 
@@ -67,11 +75,10 @@ def _learn(pool: Pool, frame: pd.DataFrame, config: StudyConfig) -> Maps:
     x, sd = mapped[best].arrays["mean"], mapped[best].arrays["sd"]
     rule = config.max_clusters, config.mixture_inits, config.outlier_share, config.seed_of("paper")
     paper = in_background(partial(paper_mixture, x, *rule, sd))
-    ladder, cut = cut_map(x, config, paper)
-    shape = Q, cut.n_clusters, cut.shrinkage
-    halves = refit_tasks(N, config, *shape)
+    ladder, cut = cut_map(x, sd, config, paper)
+    halves = refit_tasks(config, Q, cut, x)
     refitted = pool.run(halves, lambda _: frame)
-    references = reference_tasks(N, config, *shape)
+    references = reference_tasks(N, config, Q, cut)
     drawn = pool.run(references, _structureless(pool, restarts[best], frame, config)) if references else []
     everything = list(zip([*tries, *restarts, *halves], [*tried, *mapped, *refitted], strict=True))
     return Maps(
@@ -82,8 +89,8 @@ def _learn(pool: Pool, frame: pd.DataFrame, config: StudyConfig) -> Maps:
         paper.result(),
         ladder,
         cut,
-        _halves_of(cut.n_clusters, refitted),
-        [_halves_of(cut.n_clusters, drawn[r : r + 2]) for r in range(0, len(drawn), 2)],
+        _halves_of(cut.n_strata, refitted),
+        [_halves_of(cut.n_strata, drawn[r : r + 2]) for r in range(0, len(drawn), 2)],
         pd.concat([_trace_frame(*pair) for pair in everything], ignore_index=True),
         sorted(set(chain.from_iterable(f.facts["notes"] for _, f in everything))),
     )
@@ -103,33 +110,41 @@ def in_background(call: Callable[[], Mixture]) -> Future[Mixture]:
     return result
 
 
-def cut_map(x: np.ndarray, config: StudyConfig, paper: Future[Mixture]) -> tuple[list[FittedMixture], FittedMixture]:
+def cut_map(
+    mean: np.ndarray, sd: np.ndarray, config: StudyConfig, paper: Future[Mixture]
+) -> tuple[list[FittedMixture], FittedMixture]:
     """Mixtures of 1, 2, … clusters, and the one to cut the map by: by evidence, or of the number asked for.
 
-    By evidence it is the fewest clusters against which no more have very strong evidence (Kass and Raftery 1995).
-
-    A map is cut into two at least, for a test of one cluster against none would find nothing.
+    By evidence it is the fewest clusters against which no more have very strong evidence (Kass and Raftery 1995); those
+    that overlap are one stratum. A map is cut into two at least, for a test of one cluster against none would find
+    nothing.
     """
-    ladder = evidence_ladder(x, most_clusters(len(x), config), config.seed_of("mixture"))
+    part, seed = informative_part(mean, sd), config.seed_of("mixture")
+    ladder = [part.embed(rung) for rung in evidence_ladder(part.x, most_clusters(len(mean), config), seed)]
     if config.n_subtypes == "evidence":
         best = max(rung.evidence for rung in ladder[1:])
-        return ladder, next(rung for rung in ladder[1:] if rung.evidence >= best - VERY_STRONG)
+        cut = next(rung for rung in ladder[1:] if rung.evidence >= best - VERY_STRONG)
+        return ladder, replace(cut, mixture=merge_overlapping(cut.mixture, part.mean))
     K = int((paper.result().subtype > 0).sum()) if config.n_subtypes == "paper" else int(config.n_subtypes)
     if len(ladder) >= K:
         return ladder, ladder[K - 1]
-    return ladder, fit_mixture(x, K, Starts(np.asarray(x, float), config.seed_of("mixture")))
+    return ladder, part.embed(fit_mixture(part.x, K, Starts(part.x, seed)))
 
 
-def refit_tasks(N: int, config: StudyConfig, Q: int, K: int, shrinkage: float) -> list[Task]:
-    """Random halves of the rows, each followed by its complement."""
+def refit_tasks(config: StudyConfig, Q: int, cut: FittedMixture, mean: np.ndarray) -> list[Task]:
+    """Random halves of the rows, each followed by its complement; their clusters start from the map's."""
+    N, shares = len(mean), responsibilities(cut.mixture, mean)
     halves = [rows for pair in range(config.n_refits // 2) for rows in _halves(N, config, f"{REFIT}-{pair}")]
-    return [Task(f"{REFIT}-{r:03}", Q, rows, n_clusters=K, shrinkage=shrinkage) for r, rows in enumerate(halves)]
-
-
-def reference_tasks(N: int, config: StudyConfig, Q: int, K: int, shrinkage: float) -> list[Task]:
-    """Two complementary halves of every structureless table."""
     return [
-        Task(f"{REFERENCE}-{r:03}-{h}", Q, rows, table=r, n_clusters=K, shrinkage=shrinkage)
+        Task(f"{REFIT}-{r:03}", Q, rows, shrinkage=cut.shrinkage, cut=Start(shares[rows], cut.mixture.subtype))
+        for r, rows in enumerate(halves)
+    ]
+
+
+def reference_tasks(N: int, config: StudyConfig, Q: int, cut: FittedMixture) -> list[Task]:
+    """Two complementary halves of every structureless table, which has clusters of its own: as many as strata."""
+    return [
+        Task(f"{REFERENCE}-{r:03}-{h}", Q, rows, table=r, n_clusters=cut.n_strata, shrinkage=cut.shrinkage)
         for r in range(config.n_references)
         for h, rows in enumerate(_halves(N, config, f"{REFERENCE}-{r}"))
     ]

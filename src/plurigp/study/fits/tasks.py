@@ -1,8 +1,8 @@
 """One fit of a study, wherever it runs: the same task gives the same bytes, whatever else ran before it."""
 
 import warnings
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -14,8 +14,8 @@ from plurigp.data import Coder, Schema, Table
 from plurigp.data.scale import OutOfScaleWarning
 from plurigp.estimator import PluriGP
 from plurigp.inference.schedule import Passes, enough_epochs
-from plurigp.study.findings.cluster import Starts, evidence_ladder, fit_mixture
-from plurigp.study.findings.mixture import log_densities, memberships
+from plurigp.study.findings.cluster import Starts, evidence_ladder, fit_mixture, informative_part, refit_mixture
+from plurigp.study.findings.mixture import Mixture, log_densities, memberships, strata_moments
 from plurigp.study.findings.valley import count_between
 from plurigp.study.fits.config import RULES, StudyConfig
 
@@ -30,6 +30,13 @@ GAIN_ROWS = 1000  # by which the evidence for groups is compared between maps, a
 WHOLE_BATCHES = 5  # from so many on, leaving out an incomplete one costs little
 
 
+class Start(NamedTuple):
+    """The map's clusters, from which a half map's are learned, so that they are the same ones."""
+
+    shares: np.ndarray  # [n C] of the task's rows in the components
+    strata: np.ndarray  # [C] the stratum 1 … K of a component
+
+
 @dataclass(frozen=True, eq=False)
 class Task:
     """A map to learn from some rows of a table, and what to keep of it."""
@@ -40,6 +47,7 @@ class Task:
     table: int = -1  # the number of a structureless table, or −1 for the data
     n_clusters: int = 1  # into how many clusters to cut it
     shrinkage: float = 1.0  # of their covariances
+    cut: Start | None = None  # the clusters to start from; None finds them anew
 
     @property
     def kind(self) -> str:
@@ -74,10 +82,11 @@ def run_task(task: Task, frame: pd.DataFrame, schema: Schema, config: StudyConfi
     facts = {"bound": model.elbo_, "epochs": model.n_iter_, "stopped": model.stopped_, "seed": seed, "notes": notes}
     if task.kind == SELECT:
         arrays |= _hidden_scores(model, frame, task.rows, config)
-        facts["group_gain"] = group_gain(model.transform(frame)[task.rows], config, seed)
+        own = (part[task.rows] for part in model.transform(frame, return_std=True))
+        facts["group_gain"] = group_gain(informative_part(*own).x, config, seed)
     elif task.kind == MAP:
         arrays["mean"], arrays["sd"] = model.transform(frame, return_std=True)
-        facts["group_gain"] = group_gain(arrays["mean"], config, seed)
+        facts["group_gain"] = group_gain(informative_part(arrays["mean"], arrays["sd"]).x, config, seed)
     else:
         mean, sd = model.transform(frame, return_std=True)
         arrays |= _half_map(task, mean, sd, seed)
@@ -100,16 +109,25 @@ def most_clusters(n: int, config: StudyConfig) -> int:
 
 def _half_map(task: Task, mean: np.ndarray, sd: np.ndarray, seed: int) -> dict[str, np.ndarray]:
     """Clusters of the rows that the map was learned from, what they make of all rows, and what lies between them."""
-    own = mean[task.rows].astype(float)
+    kept = informative_part(mean[task.rows], sd[task.rows]).kept
+    x = mean[:, kept].astype(float)
+    own = x[task.rows]
     starts = Starts(own, seed)
-    mixture = fit_mixture(own, task.n_clusters, starts, (task.shrinkage,)).mixture
-    labels = memberships(mixture, mean, sd)[0] - 1
-    seen = np.isin(np.arange(len(mean)), task.rows)
+    mixture = _clusters_of(task, own, starts)
+    labels = memberships(mixture, x, sd[:, kept])[0] - 1
+    seen = np.isin(np.arange(len(x)), task.rows)
     one = fit_mixture(own, 1, starts).mixture
-    gains = logsumexp(log_densities(mixture, mean), axis=1) - log_densities(one, mean)[:, 0]
-    counts = count_between(mixture, mean.astype(float), labels, seen)
+    gains = logsumexp(log_densities(mixture, x), axis=1) - log_densities(one, x)[:, 0]
+    counts = count_between(strata_moments(mixture), x, labels, seen)
     between = {f"{COUNTED}{name}": part for name, part in counts._asdict().items()}
     return {"labels": labels.astype(np.int16), "gains": gains.astype(np.float32), "rows": task.rows, **between}
+
+
+def _clusters_of(task: Task, own: np.ndarray, starts: Starts) -> Mixture:
+    """Those of the map, learned anew from the half map's positions of its own rows; or found there anew."""
+    if task.cut is None:
+        return fit_mixture(own, task.n_clusters, starts, (task.shrinkage,)).mixture
+    return replace(refit_mixture(own, task.cut.shares, task.shrinkage), subtype=task.cut.strata)
 
 
 def _fit(task: Task, frame: pd.DataFrame, schema: Schema, config: StudyConfig, seed: int) -> PluriGP:
