@@ -9,8 +9,8 @@
 tables: adjusted Rand index of the strata on tables with known groups, which are used for scoring alone, with the number
 of groups given and found; `--peers` also runs what a user would pick instead (labelled.py). A TABLE is a name of
 labelled.py or the path of any CSV with the label in its last column. level: how often groups are claimed, and any
-stratum is called a group, in continua of five shapes. power: the same where three groups are planted, beside a mixture
-chosen by BIC. one: how often one group of 15 % within a continuum is reported as just that. Everything goes to
+stratum is called a group, in continua of five shapes. power: the same where three groups are planted, beside the number
+of clusters in the same map by a mixture and BIC, the gap statistic and HDBSCAN. one: how often one group of 15 % within a continuum is reported as just that. Everything goes to
 results/subtypes.json after every table; what is there is not run again, so that several of these may share the work
 with `--first`. `--refits`, `--restarts` and `--components` make studies cheaper than the defaults; they are kept with
 the results.
@@ -32,6 +32,7 @@ from common import RESULTS
 from peers.groupers import PEERS, TIME_LIMIT, Worker
 from planted import CONTINUA, NARROW, WIDE, continuum, one_group, planted_groups, table_of
 from scipy.optimize import linear_sum_assignment
+from sklearn.cluster import HDBSCAN, KMeans
 from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 
@@ -184,17 +185,44 @@ def power(given: argparse.Namespace) -> Iterator[tuple[str, dict[str, Any]]]:
                         **verdict(result),
                         "given": float(adjusted_rand_score(group, cut)),
                         "found": float(adjusted_rand_score(group, result.subtype)),
-                        "bic": by_bic(result.mean),
+                        **rivals(informative_part(result.mean, result.sd).x),
                         "calibration": calibration(cut, probability, group),
                         "seconds": seconds,
                     },
                 )
 
 
+def rivals(x: np.ndarray) -> dict[str, int]:
+    """How many clusters other rules find in the same map; more than one claims groups."""
+    return {"bic": by_bic(x), "gap": by_gap(x), "hdbscan": by_hdbscan(x)}
+
+
 def by_bic(x: np.ndarray) -> int:
-    """The number of clusters by scikit-learn's mixture and BIC, of the same map: claims groups where it is above 1."""
+    """scikit-learn's mixture with the least BIC."""
     fits = [GaussianMixture(K, n_init=3, random_state=0, reg_covar=1e-3).fit(x) for K in range(1, 7)]
     return int(np.argmin([fit.bic(x) for fit in fits])) + 1
+
+
+def by_gap(x: np.ndarray, n_draws: int = 20) -> int:
+    """The gap statistic of k-means (Tibshirani et al. 2001) with uniform references along the principal axes."""
+    rng, centred = np.random.default_rng(0), x - x.mean(0)
+    axes = np.linalg.svd(centred, full_matrices=False)[2]
+    turned = centred @ axes.T
+
+    def log_inertias(points: np.ndarray) -> np.ndarray:
+        return np.log([KMeans(K, n_init=3, random_state=0).fit(points).inertia_ for K in range(1, 7)])
+
+    draws = [rng.uniform(turned.min(0), turned.max(0), x.shape) for _ in range(n_draws)]
+    logs = np.stack([log_inertias(draw) for draw in draws])
+    gap, s = logs.mean(0) - log_inertias(turned), logs.std(0) * np.sqrt(1 + 1 / n_draws)
+    enough = np.flatnonzero(gap[:-1] >= gap[1:] - s[1:])
+    return int(enough[0]) + 1 if len(enough) else len(gap)
+
+
+def by_hdbscan(x: np.ndarray) -> int:
+    """HDBSCAN with clusters of at least 5 % of the rows; all noise is one group."""
+    found = HDBSCAN(min_cluster_size=max(2, len(x) // 20), copy=True).fit_predict(x)
+    return max(1, int(found.max()) + 1)
 
 
 def one(given: argparse.Namespace) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -251,7 +279,8 @@ if __name__ == "__main__":
     if given.section == "show":
         from subtypes_tables import show
 
-        show(held)
+        peers = given.out.with_name("subtypes_peers.json")
+        show(held, json.loads(peers.read_text()) if peers.exists() else {})
     else:
         given.done = set(held.get(given.section, {}))
         settings = {name: getattr(given, name) for name in ("refits", "restarts", "components")}

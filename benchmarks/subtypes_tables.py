@@ -20,12 +20,15 @@ def calibration_error(entries: list[dict[str, Any]]) -> float:
     return float(np.abs(certain - right)[kept].sum() / rows.sum())
 
 
-def show(held: dict[str, Any]) -> None:
-    """Every section that is there."""
+def show(held: dict[str, Any], peers: dict[str, Any]) -> None:
+    """Every section that is there, and our tables beside the peers'."""
     both: list[dict[str, Any]] = [*held.get("tables", {}).values(), *held.get("power", {}).values()]
     for name, entries in held.items():
         print(f"\n## {name}\n")
         SECTIONS[name](entries)
+    for share in sorted({key.rsplit(" ", 1)[1] for key in held.get("tables", {})}):
+        for task in ("given", "found"):
+            _beside_peers(held["tables"], peers, share, task)
     if both:
         print(f"\nCalibration error of memberships: {calibration_error(both):.3f} ({len(both)} tables)")
 
@@ -40,15 +43,42 @@ def _tables(entries: dict[str, Any]) -> None:
     print(f"\nmean: {means[0]:.3f} given, {means[1]:.3f} found")
 
 
+def _beside_peers(entries: dict[str, Any], peers: dict[str, Any], share: str, task: str) -> None:
+    """Adjusted Rand index of ours and of each peer (0 where it has no answer), means, and how often each is ahead."""
+    names = [n for n in peers if f"{n} {share}" in entries and share in peers[n]]
+    if not names:
+        return
+    columns = ["plurigp", *dict.fromkeys(peer for n in names for peer in peers[n][share])]
+    scores = np.array(
+        [
+            [
+                entries[f"{n} {share}"][task],
+                *(peers[n][share].get(p, {}).get(task, {}).get("rand", 0) for p in columns[1:]),
+            ]
+            for n in names
+        ]
+    )
+    print(f"\n### K {task}, {100 * float(share):g} % hidden\n\n| table | {' | '.join(columns)} |")
+    print(f"|---|{len(columns) * '--:|'}")
+    rank = (scores[:, None, :] > scores[:, :, None] + 1e-9).sum(2) + 1  # 1 = the best
+    for name, row in [*zip(names, scores, strict=True), ("**mean**", scores.mean(0))]:
+        print(f"| {name} | {' | '.join(f'{score:.2f}' for score in row)} |")
+    print(f"| mean rank | {' | '.join(f'{r:.1f}' for r in rank.mean(0))} |")
+    print(f"| first or second | {' | '.join(f'{n} of {len(names)}' for n in (rank <= 2).sum(0))} |")
+
+
 def _claims(entries: dict[str, Any]) -> None:
     """By shape or by separation, and rows."""
     together = defaultdict(list)
     for key, entry in entries.items():
         together[" ".join(key.split()[:-1])].append(entry)
-    print("| tables | groups claimed | a stratum called a group |\n|---|---|---|")
+    others = [name for name in ("bic", "gap", "hdbscan") if all(name in entry for entry in entries.values())]
+    print(f"| tables | groups claimed | a stratum called a group |{''.join(f' {name} |' for name in others)}")
+    print(f"|---|---|---|{len(others) * '---|'}")
     for key, own in together.items():
         claimed, robust = (sum(bool(entry[name]) for entry in own) for name in ("structured", "n_robust"))
-        print(f"| {key} | {interval(claimed, len(own))} | {interval(robust, len(own))} |")
+        beside = "".join(f" {sum(entry[name] > 1 for entry in own)} of {len(own)} |" for name in others)
+        print(f"| {key} | {interval(claimed, len(own))} | {interval(robust, len(own))} |{beside}")
 
 
 def _one(entries: dict[str, Any]) -> None:
