@@ -10,10 +10,10 @@ tables: adjusted Rand index of the strata on tables with known groups, which are
 of groups given and found; `--peers` also runs what a user would pick instead (labelled.py). A TABLE is a name of
 labelled.py or the path of any CSV with the label in its last column. level: how often groups are claimed, and any
 stratum is called a group, in continua of five shapes. power: the same where three groups are planted, beside the number
-of clusters in the same map by a mixture and BIC, the gap statistic and HDBSCAN. one: how often one group of 15 % within a continuum is reported as just that. Everything goes to
-results/subtypes.json after every table; what is there is not run again, so that several of these may share the work
-with `--first`. `--refits`, `--restarts` and `--components` make studies cheaper than the defaults; they are kept with
-the results.
+of clusters in the same map by a mixture and BIC, the gap statistic and HDBSCAN. one: how often one group of 15 % within
+a continuum is reported as just that. Everything goes to results/subtypes.json after every table; what is there is not
+run again, so that several of these may share the work with `--first`. `--refits`, `--restarts` and `--components` make
+studies cheaper than the defaults; they are kept with the results.
 """
 
 import argparse

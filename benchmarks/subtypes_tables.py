@@ -49,15 +49,10 @@ def _beside_peers(entries: dict[str, Any], peers: dict[str, Any], share: str, ta
     if not names:
         return
     columns = ["plurigp", *dict.fromkeys(peer for n in names for peer in peers[n][share])]
-    scores = np.array(
-        [
-            [
-                entries[f"{n} {share}"][task],
-                *(peers[n][share].get(p, {}).get(task, {}).get("rand", 0) for p in columns[1:]),
-            ]
-            for n in names
-        ]
-    )
+    theirs = {n: peers[n][share] for n in names}
+    ours = [entries[f"{n} {share}"][task] for n in names]
+    found = [[theirs[n].get(peer, {}).get(task, {}).get("rand", 0) for peer in columns[1:]] for n in names]
+    scores = np.column_stack([ours, found])
     print(f"\n### K {task}, {100 * float(share):g} % hidden\n\n| table | {' | '.join(columns)} |")
     print(f"|---|{len(columns) * '--:|'}")
     rank = (scores[:, None, :] > scores[:, :, None] + 1e-9).sum(2) + 1  # 1 = the best
