@@ -134,6 +134,14 @@ def _plain(array: np.ndarray) -> np.ndarray:
     return plain
 
 
+SESSION = (
+    "standard_conforming_strings = on",  # a backslash in a literal is a backslash
+    "client_encoding = 'UTF8'",
+    "extra_float_digits = 1",  # numbers in text are exact
+    "jit = off",  # compiling the long expressions takes longer than running them
+)
+
+
 @dataclass
 class PostgreSQL:
     """A PostgreSQL server. Only queries and temporary tables are run on it."""
@@ -149,9 +157,8 @@ class PostgreSQL:
 
         try:
             self._connection = psycopg.connect(self.address, autocommit=True, connect_timeout=15)
-            self._guarded("the start of the session", "SET standard_conforming_strings = on")
-            self._guarded("the start of the session", "SET client_encoding = 'UTF8'")
-            self._guarded("the start of the session", "SET extra_float_digits = 1")
+            for setting in SESSION:
+                self._guarded("the start of the session", f"SET {setting}")
         except (psycopg.Error, UnicodeError, ValueError) as error:
             if isinstance(error, DataError):
                 raise

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from plurigp.cohort.engines import Engine
 from plurigp.cohort.patterns import Pattern
-from plurigp.cohort.sources import Records, Stream
+from plurigp.cohort.sources import Records
 from plurigp.cohort.specification import Specification
 from plurigp.cohort.sql import among, any_of, values
 from plurigp.core.types import DataError
@@ -21,6 +21,16 @@ class Matching:
         self._lists: dict[str, set[int]] = {}
         self.unmatched: list[tuple[str, str]] = []  # (name of the list, its pattern) without any code in the source
         self._match(spec)
+        self._views = {stream: f"plurigp_events_{i}" for i, stream in enumerate(records.streams)}
+        for stream, view in self._views.items():
+            if self._lists[stream.dictionary]:
+                table = self._tables[stream.dictionary]
+                made = (
+                    f"TABLE {view} AS\n{stream.matched(table)}"
+                    if stream.is_text
+                    else f"VIEW {view} AS\n{stream.events()}"
+                )
+                engine.run(f"events: {stream.name}", f"CREATE TEMP {made}")
 
     def events(self, lists: Iterable[int], columns: str, where: str) -> str:
         """The events `e` of some lists, with their keys' list and label in `k`, as one query.
@@ -29,7 +39,7 @@ class Matching:
         """
         asked = set(lists)
         parts = [
-            f"SELECT {columns} FROM ({stream.events}) e "
+            f"SELECT {columns} FROM {self._views[stream]} e "
             f"JOIN {self._tables[stream.dictionary]} k ON k.key = e.key AND {among('k.list', sorted(asked))} {where}"
             for stream in self._records.streams
             if asked & self._lists[stream.dictionary]
@@ -39,11 +49,6 @@ class Matching:
     def any_events(self, lists: Iterable[int]) -> bool:
         """Whether the source has any key of these lists."""
         return bool(set(lists) & set().union(*self._lists.values()))
-
-    @property
-    def streams(self) -> tuple[Stream, ...]:
-        """All streams of the source."""
-        return self._records.streams
 
     def _match(self, spec: Specification) -> None:
         numbered = [(n, p) for n, (_, patterns) in enumerate(spec.code_lists) for p in patterns if p.kind != "death"]

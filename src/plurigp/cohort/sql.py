@@ -69,6 +69,7 @@ class Dialect:
     match: str  # a template of {text} and {pattern}
     group: str  # and {number}
     try_cast: str  # of {text} to {kind}, after a pattern has let it through
+    fence: str  # at the end of a subquery: its columns are computed once, not wherever they are used
 
     def matches(self, text: str, pattern: str) -> str:
         """Whether the whole text fits the pattern."""
@@ -99,10 +100,12 @@ DUCKDB = Dialect(
     match="regexp_matches({text}, {pattern})",
     group="regexp_extract({text}, {pattern}, {number})",
     try_cast="TRY_CAST({text} AS {kind})",
+    fence="",
 )
 POSTGRES = Dialect(
     name="postgresql",
     match="({text} ~ {pattern})",
     group="(regexp_match({text}, {pattern}))[{number}]",
     try_cast="CAST({text} AS {kind})",
+    fence=" OFFSET 0",
 )

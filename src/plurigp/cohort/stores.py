@@ -26,6 +26,7 @@ class Relation:
     name: str
     item: str
     columns: Mapping[str, str]
+    is_text: bool = False  # a CSV file, of which every cell is text
 
 
 @runtime_checkable
@@ -184,7 +185,7 @@ class FileStore:
         else:
             tab = ", delim = '\t'" if suffix == ".tsv" else ""
             item = f"read_csv({listed}, all_varchar = true, header = true, union_by_name = true{tab})"
-        return Relation(name, item, self.engine.columns(item))
+        return Relation(name, item, self.engine.columns(item), suffix not in PARQUET_SUFFIXES)
 
 
 def readable(files: list[Path]) -> list[Path]:

@@ -85,7 +85,7 @@ def _ends(dialect: Dialect, events: str) -> str:
             f"CASE WHEN value IS NOT NULL THEN value WHEN {dialect.matches('text', LIMIT)} THEN {of_limit} "
             f"WHEN {dialect.matches('text', BETWEEN)} THEN {number} ELSE {dialect.number('text')} END AS {end}"
         )
-    return f"SELECT person, list, time, unit, text,\n{columns[0]},\n{columns[1]}\nFROM ({events}) events"
+    return f"SELECT person, list, time, unit, text,\n{columns[0]},\n{columns[1]}\nFROM ({events}) events{dialect.fence}"
 
 
 def _converted(spec: Specification, ends: str) -> str:
@@ -115,7 +115,7 @@ def _judged(dialect: Dialect, spec: Specification, events: str) -> str:
         f"WHEN {_implausible(spec, features)} THEN {Status.OUT_OF_RANGE} "
         f"WHEN low < high AND {dropped} THEN {Status.LIMIT_DROPPED} ELSE {Status.USED} END"
     )
-    converted = _converted(spec, _ends(dialect, events))
+    converted = _converted(spec, _ends(dialect, events)) + dialect.fence
     return f"SELECT person, list, time, unit, low, high, CAST({status} AS SMALLINT) AS status\nFROM ({converted}) w"
 
 

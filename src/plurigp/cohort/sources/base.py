@@ -11,11 +11,24 @@ FEMALE, MALE = ("f", "female", "woman", "w"), ("m", "male", "man")
 
 @dataclass(frozen=True)
 class Stream:
-    """Events of one make: a query of patient, key, time, value, text and unit, and whose codes the keys are."""
+    """Events of one make: patient, key, time, value, text and unit, and whose codes the keys are."""
 
     name: str
-    events: str
+    columns: str
+    item: str
+    where: str
+    key: str
     dictionary: str
+    is_text: bool  # every reading of a cell is costly: better read once
+
+    def events(self) -> str:
+        """The query of all events."""
+        return f"SELECT {self.columns} FROM {self.item} WHERE {self.where}"
+
+    def matched(self, codes: str) -> str:
+        """The query of the events whose keys are in a table; no other row is read further than its key."""
+        inner = f"SELECT * FROM {self.item} WHERE {self.where} AND {self.key} IN (SELECT key FROM {codes})"
+        return f"SELECT {self.columns} FROM ({inner}) matched"
 
 
 class Dictionary(NamedTuple):
@@ -47,13 +60,22 @@ def same_patients(reader: Reader, *tables: SourceTable | None) -> Reader:
     return replace(reader, patient_as_text=len(kinds) > 1)
 
 
-def events_query(table: SourceTable, key: str, time: str, value: str, text: str, unit: str, where: str = "") -> str:
-    """The query of a stream."""
-    also = f" AND {where}" if where else ""
-    return (
-        f"SELECT {table.patient()} AS patient, {key} AS key, {time} AS time, {value} AS value, {text} AS text, "
-        f"{unit} AS unit FROM {table.item} WHERE {table.raw('patient')} IS NOT NULL{also}"
-    )
+class EventColumns(NamedTuple):
+    """The SQL of what an event holds."""
+
+    key: str
+    time: str
+    value: str
+    text: str
+    unit: str
+
+
+def stream_of(name: str, table: SourceTable, event: EventColumns, dictionary: str, where: str = "") -> Stream:
+    """The events of a table."""
+    columns = ", ".join(f"{sql} AS {column}" for column, sql in event._asdict().items())
+    present = f"{table.raw('patient')} IS NOT NULL" + (f" AND {where}" if where else "")
+    selected = f"{table.patient()} AS patient, {columns}"
+    return Stream(name, selected, table.item, present, event.key, dictionary, table.relation.is_text)
 
 
 def first_to_last(tables: Iterable[tuple[SourceTable, str]], more: str = "", where: str = "") -> str:

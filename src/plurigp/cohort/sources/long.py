@@ -3,13 +3,13 @@
 from plurigp.cohort.columns import Aliases, Reader, SourceTable, recognise
 from plurigp.cohort.sources.base import (
     Dictionary,
+    EventColumns,
     Records,
-    Stream,
     as_recognised,
-    events_query,
     first_to_last,
     same_patients,
     sex_of,
+    stream_of,
 )  # fmt: skip
 from plurigp.cohort.specification import Source
 from plurigp.cohort.stores import Store
@@ -61,9 +61,9 @@ def long_records(store: Store, source: Source) -> Records:
     value_text = table.text("text") if "text" in table else table.text("value")
     if "text" in table and "value" in table and table.kind("value") == "text":
         value_text = f"coalesce({value_text}, {table.text('value')})"
-    stream = events_query(table, key, table.time("time"), table.number("value"), value_text, table.text("unit"))
+    event = EventColumns(key, table.time("time"), table.number("value"), value_text, table.text("unit"))
     return Records(
-        streams=(Stream("events", stream, "codes"),),
+        streams=(stream_of("events", table, event, "codes"),),
         dictionaries={"codes": Dictionary(f"SELECT DISTINCT {key} AS key, {code} AS code FROM {table.item}")},
         patients=_patients(table, patients),
         periods=_first_to_last(table, patients) if periods is None else periods_query(periods, "start", "end"),

@@ -1,7 +1,15 @@
 """MEDS: Parquet shards of subject_id, time, code and numeric_value; birth, sex and death are codes among others."""
 
 from plurigp.cohort.columns import Aliases, Reader, recognise
-from plurigp.cohort.sources.base import Dictionary, Records, Stream, as_recognised, events_query, first_to_last, sex_of
+from plurigp.cohort.sources.base import (
+    Dictionary,
+    EventColumns,
+    Records,
+    as_recognised,
+    first_to_last,
+    sex_of,
+    stream_of,
+)
 from plurigp.cohort.sources.long import PATIENT
 from plurigp.cohort.specification import Source
 from plurigp.cohort.sql import literal
@@ -54,9 +62,9 @@ def meds_records(store: Store, source: Source) -> Records:
         f"FROM (SELECT {table.patient()} AS patient, {code} AS key, {time} AS time FROM {table.item}) e "
         f"LEFT JOIN {ROLES} r ON r.code = e.key WHERE e.patient IS NOT NULL GROUP BY e.patient"
     )
-    stream = events_query(table, code, time, table.number("value"), value_text, table.text("unit"))
+    event = EventColumns(code, time, table.number("value"), value_text, table.text("unit"))
     return Records(
-        streams=(Stream("events", stream, "codes"),),
+        streams=(stream_of("events", table, event, "codes"),),
         dictionaries={"codes": Dictionary(f"SELECT code AS key, code FROM ({known}) known")},
         patients=patients,
         periods=first_to_last([(table, time)], where=f" WHERE {code} NOT IN ({births})"),

@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from plurigp.cohort.columns import Aliases, Reader, SourceTable
 from plurigp.cohort.sources.base import (
     Dictionary,
+    EventColumns,
     Records,
     Stream,
     as_recognised,
-    events_query,
     first_to_last,
     same_patients,
     sex_of,
+    stream_of,
 )  # fmt: skip
 from plurigp.cohort.sources.long import birth_query, optional_table, periods_query
 from plurigp.cohort.specification import Source
@@ -178,7 +179,7 @@ def _streams(domain: EventTable, table: SourceTable, units: str | None) -> list[
     ]
     present = [m for m, role in zip(made, ("concept", "source_concept", "source_value"), strict=True) if role in table]
     return [
-        Stream(f"{domain.table}, {name} codes", events_query(table, key, time, value, text, unit, where), dictionary)
+        stream_of(f"{domain.table}, {name} codes", table, EventColumns(key, time, value, text, unit), dictionary, where)
         for name, key, dictionary, where in present
     ]
 
