@@ -83,7 +83,15 @@ def assemble_table(spec: Specification, cells: Cells) -> tuple[pd.DataFrame, Sch
         for name, content, kind in _outcome_columns(outcome, cells, rows, n_rows):
             add(name, content, kind)
     frame = pd.DataFrame(columns)
-    return frame, infer_schema(frame, declared)
+    schema = infer_schema(frame, declared)
+    return frame, schema.override(_measured_all_the_same(spec, frame, schema))
+
+
+def _measured_all_the_same(spec: Specification, frame: pd.DataFrame, schema: Schema) -> dict[str, Kind]:
+    """Values that look like ids to inference: they were measured."""
+    names = [f.name for f in spec.measured("value") if f.kind is None and schema[f.name].kind == ASIDE]
+    number, limits = ({"kind": kind, "reason": "measured values"} for kind in ("gaussian", "censored_gaussian"))
+    return {name: limits if frame[name].dtype == "str" else number for name in names if frame[name].nunique() > 1}
 
 
 def _columns_of(

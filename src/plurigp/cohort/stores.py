@@ -184,7 +184,7 @@ class FileStore:
             item = f"read_parquet({listed}, union_by_name = true)"
         else:
             tab = ", delim = '\t'" if suffix == ".tsv" else ""
-            item = f"read_csv({listed}, all_varchar = true, header = true, union_by_name = true{tab})"
+            item = f"read_csv({listed}, all_varchar = true, header = true, skip = 0, union_by_name = true{tab})"
         return Relation(name, item, self.engine.columns(item), suffix not in PARQUET_SUFFIXES)
 
 

@@ -63,4 +63,5 @@ def _as_iso(dialect: Dialect, text: str, written: str) -> str:
     }
     clock = [padded.get(field, "'00'") for field in ("%H", "%M", "%S")]
     day = " || '-' || ".join(padded[field] for field in ("%Y", "%m", "%d"))
-    return f"({day} || ' ' || {' || {} || '.join(clock).format(*[literal(':')] * 2)})"
+    time = " || ':' || ".join(clock)
+    return f"({day} || ' ' || {time})"
