@@ -52,7 +52,7 @@ def test_all_that_is_written(folder):
     done = run(folder / "pd.toml", "--out", folder / "out" / "table.parquet")
     assert done.exit_code == 0, done.stderr
     assert "with an index event" in done.stdout
-    assert "note: crp: 2 of 12 values left out: of a unit" in done.stdout
+    assert "note: crp: of 12 values are left out 2 of a unit that is not converted" in done.stdout
     names = {path.name for path in (folder / "out").iterdir()}
     assert names == {f"table.{end}" for end in ("parquet", "schema.toml", "attrition.csv", "quality.html", "sql")}
     table = pd.read_parquet(folder / "out" / "table.parquet")

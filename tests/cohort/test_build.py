@@ -189,7 +189,7 @@ def test_units(tmp_path):
     convert = f"{{ degF = [{factor!r}, {-32 * factor!r}], K = [1, -273.15] }}"
     built = build(tmp_path, {}, feature("t", ["t"], value="'median'", unit="'Cel'", convert=convert))
     assert built.table["t"].tolist() == [37.0, 37.0, 36.85]
-    assert any("1 of 4 values left out: of a unit" in note for note in built.quality.notes)
+    assert any("of 4 values are left out 1 without a unit" in note for note in built.quality.notes)
     taken = build(
         tmp_path, {}, feature("t", ["t"], value="'min'", unit="'Cel'", convert=convert.replace("K =", "'' = 1, K ="))
     )
@@ -206,7 +206,7 @@ def test_limits(tmp_path):
         build(tmp_path, {}, feature("crp", ["crp"], value="'last'", kind="'gamma'"))
     dropped = build(tmp_path, {}, feature("crp", ["crp"], value="'last'", limits="'drop'"))
     assert dropped.table["crp"].isna().all()
-    assert any("limits, dropped as asked" in note for note in dropped.quality.notes)
+    assert any("3 limits, dropped as asked" in note for note in dropped.quality.notes)
 
 
 def test_what_fits_no_code_is_said(tmp_path):
@@ -429,3 +429,27 @@ def test_omop_without_what_it_needs(tmp_path):
     (tmp_path / "person.parquet").unlink()
     with pytest.raises(DataError, match='there is no table "person"'):
         build_cohort(parse_specification(base.format("concept/11"), folder=tmp_path))
+
+
+def test_vocabularies_as_they_are_downloaded(tmp_path):
+    """Tabs, no quoting, names that begin with a quote; semicolons elsewhere; a byte-order mark."""
+    tables = cdm()
+    concept = tables.pop("concept").assign(concept_name=['"Foo', 'a "b" c', '"x" y', "z"])
+    concept.to_csv(tmp_path / "CONCEPT.csv", sep="\t", index=False, quoting=3, quotechar="~")
+    for name, table in tables.items():
+        table.to_csv(tmp_path / f"{name}.csv", sep=";", index=False, encoding="utf-8-sig")
+    text = "[source]\nform = 'omop'\npath = '.'\n[index]\ncodes = ['{}']\n" + feature("x", ["concept/11"])
+    assert build_cohort(parse_specification(text.format("ICD10CM/E11*"), folder=tmp_path)).table[
+        "patient"
+    ].tolist() == [1, 2]
+    with pytest.raises(
+        DataError, match=r"no code that fits ICD10/E11 \(its codes begin with 'SNOMED/', 'ICD10CM/', 'LOINC/'\)"
+    ):
+        build_cohort(parse_specification(text.format("ICD10/E11"), folder=tmp_path))
+
+
+def test_text_that_is_not_utf8(tmp_path):
+    (tmp_path / "events.csv").write_bytes(b"patient,time,code\n1,2020-01-01,start\n2,2020-01-01,M\xe4nty\n")
+    text = f"[source]\nform = 'long'\npath = 'events.csv'\n[index]\ncodes = ['start']\n{feature('a', ['start'])}"
+    with pytest.raises(DataError, match="save it as UTF-8"):
+        build_cohort(parse_specification(text, folder=tmp_path))

@@ -121,7 +121,9 @@ class DuckDB:
             kind = type(error).__name__.removesuffix("Exception")
             line = CSV_LINE.search(str(error)) if "CSV" in str(error) else None
             where = f" in a CSV file, at line {line[1]}" if line else ""
-            raise DataError(f"{title}: DuckDB stopped ({kind} error{where}); check the file or the table.") from None
+            not_text = re.search("unicode|utf-?8", str(error), re.IGNORECASE)
+            remedy = "save it as UTF-8" if not_text else "check the file or the table"
+            raise DataError(f"{title}: DuckDB stopped ({kind} error{where}); {remedy}.") from None
 
 
 def _plain(array: np.ndarray) -> np.ndarray:

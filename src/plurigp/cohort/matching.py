@@ -19,6 +19,7 @@ class Matching:
         self._engine, self._records = engine, records
         self._tables = {name: f"plurigp_codes_{i}" for i, name in enumerate(records.dictionaries)}
         self._lists: dict[str, set[int]] = {}
+        self._dictionaries: list[str] = []
         self.unmatched: list[tuple[str, str]] = []  # (name of the list, its pattern) without any code in the source
         self._match(spec)
         self._views = {stream: f"plurigp_events_{i}" for i, stream in enumerate(records.streams)}
@@ -49,6 +50,18 @@ class Matching:
     def any_events(self, lists: Iterable[int]) -> bool:
         """Whether the source has any key of these lists."""
         return bool(set(lists) & set().union(*self._lists.values()))
+
+    def vocabularies(self) -> list[str]:
+        """How the codes of the source begin, the most frequent first; for the message that none of them fits."""
+        starts: list[str] = []
+        for table in self._dictionaries:
+            found = self._engine.fetch(
+                "how its codes begin",
+                "SELECT start FROM (SELECT substr(code, 1, strpos(code, '/')) AS start, count(*) AS n "
+                f"FROM {table} WHERE strpos(code, '/') BETWEEN 2 AND 30 GROUP BY 1) s ORDER BY n DESC, start LIMIT 8",
+            )
+            starts += [str(start) for start in found["start"]]
+        return list(dict.fromkeys(starts))
 
     def _match(self, spec: Specification) -> None:
         numbered = [(n, p) for n, (_, patterns) in enumerate(spec.code_lists) for p in patterns if p.kind != "death"]
@@ -109,6 +122,7 @@ class Matching:
             known = f"plurigp_dictionary_{suffix}"
             query = self._records.dictionaries[name].query
             self._engine.run(f"the codes of the source: {name}", f"CREATE TEMP TABLE {known} AS {query}")
+            self._dictionaries.append(known)
             label = (
                 "CASE WHEN p.characters > 0 THEN substr(replace(substr(d.code, p.base + 1), '.', ''), 1, p.characters) "
                 "ELSE '' END"

@@ -9,7 +9,7 @@ from plurigp.cohort.sources import Records
 from plurigp.cohort.specification import Feature, Specification
 from plurigp.cohort.sql import literal
 from plurigp.cohort.windows import Window
-from plurigp.core.text import amount
+from plurigp.core.text import amount, listing, show
 from plurigp.core.types import DataError
 
 PATIENTS, INDEX, CANDIDATES, EXCLUDED, COHORT = (
@@ -47,7 +47,9 @@ def find_candidates(engine: Engine, records: Records, spec: Specification, match
     number = spec.number_of(spec.index)
     if not matching.any_events([number]):
         listed = ", ".join(str(pattern) for pattern in spec.index.patterns[:5])
-        raise DataError(f"index, codes: the source has no code that fits {listed}; look at its codes and correct them.")
+        starts = matching.vocabularies()
+        there = f" (its codes begin with {listing(map(show, starts))})" if starts else ""
+        raise DataError(f"index, codes: the source has no code that fits {listed}{there}; correct them.")
     engine.run("the patients of the source", f"CREATE TEMP TABLE {PATIENTS} AS {records.patients}")
     days = "count(DISTINCT CAST(time AS DATE))" if spec.index.min_days > 1 else "1"
     events = matching.events([number], "e.patient, e.time", "WHERE e.time IS NOT NULL")

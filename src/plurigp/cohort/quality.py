@@ -1,5 +1,6 @@
 """What the quality page says: columns recognised, units seen, values left out, gaps; small counts hidden if asked."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -16,10 +17,11 @@ from plurigp.core.text import amount, listing, printable, show
 from plurigp.core.types import DataError
 from plurigp.data import Schema
 
+NO_UNIT = 'without a unit (convert = { "" = 1 } takes them)'
 LEFT_OUT = {
     Status.EMPTY: "without a value",
-    Status.UNREADABLE: "text that is neither a number nor a limit",
-    Status.OTHER_UNIT: "of a unit that is neither the feature's nor converted",
+    Status.UNREADABLE: "neither a number nor a limit",
+    Status.OTHER_UNIT: "of a unit that is not converted",
     Status.OUT_OF_RANGE: "outside the plausible range",
     Status.LIMIT_DROPPED: "limits, dropped as asked",
 }
@@ -114,6 +116,11 @@ class _UnitLine(NamedTuple):
     limits: int
     mean: float
 
+    @property
+    def why(self) -> str:
+        """Why they were left out."""
+        return NO_UNIT if self.status is Status.OTHER_UNIT and not self.unit else LEFT_OUT[self.status]
+
 
 def _unit_lines(spec: Specification, seen: Columns) -> list[_UnitLine]:
     names = {spec.number_of(feature): feature.name for feature in spec.measured("value")}
@@ -128,7 +135,7 @@ def _unit_lines(spec: Specification, seen: Columns) -> list[_UnitLine]:
 def _unit_table(lines: list[_UnitLine], fewest: int) -> pd.DataFrame:
     rows = []
     for line in lines[:MAX_UNITS]:
-        fate = "used" if line.status is Status.USED else f"left out: {LEFT_OUT[line.status]}"
+        fate = "used" if line.status is Status.USED else f"left out: {line.why}"
         enough = line.status is Status.USED and line.n - line.limits >= max(MIN_FOR_MEAN, fewest)
         mean = amount(float(f"{line.mean:.3g}")) if enough else ""
         counts = (shown_count(n, fewest) for n in (line.n, line.limits))
@@ -142,10 +149,13 @@ def _values_left_out(spec: Specification, lines: list[_UnitLine]) -> list[str]:
     for feature in spec.measured("value"):
         own = [line for line in lines if line.feature == feature.name]
         n_all = shown_count(sum(line.n for line in own), fewest)
-        for status, why in LEFT_OUT.items():
-            n = sum(line.n for line in own if line.status is status)
-            if n:
-                notes.append(f"{feature.name}: {shown_count(n, fewest)} of {n_all} values left out: {why}")
+        reasons: Counter[str] = Counter()
+        for line in own:
+            if line.status is not Status.USED:
+                reasons[line.why] += line.n
+        if reasons:
+            told = ", ".join(f"{shown_count(n, fewest)} {why}" for why, n in reasons.items())
+            notes.append(f"{feature.name}: of {n_all} values are left out {told}")
         if not any(line.status is Status.USED for line in own):
             notes.append(f"{feature.name}: no value is usable; the column is empty")
     return notes

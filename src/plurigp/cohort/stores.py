@@ -1,6 +1,7 @@
 """Where the tables of a source lie: files in a folder, a DuckDB database, or a PostgreSQL server."""
 
 import glob
+import gzip
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from plurigp.core.types import DataError
 DATABASES = (".duckdb", ".db", ".ddb")
 READABLE = (*SEPARATORS, *PARQUET_SUFFIXES)
 ATTACHED = "records"
+MAX_HEADER = 1_000_000  # bytes of the line of column names
 
 
 @dataclass(frozen=True)
@@ -183,9 +185,21 @@ class FileStore:
         if suffix in PARQUET_SUFFIXES:
             item = f"read_parquet({listed}, union_by_name = true)"
         else:
-            tab = ", delim = '\t'" if suffix == ".tsv" else ""
-            item = f"read_csv({listed}, all_varchar = true, header = true, skip = 0, union_by_name = true{tab})"
+            marks = _marks(files[0], name)
+            item = f"read_csv({listed}, all_varchar = true, header = true, skip = 0, union_by_name = true{marks})"
         return Relation(name, item, self.engine.columns(item), suffix not in PARQUET_SUFFIXES)
+
+
+def _marks(file: Path, table: str) -> str:
+    """What separates and quotes the cells of a text file, by its first line. Vocabularies have tabs and no quotes."""
+    try:
+        with gzip.open(file, "rb") if file.name.lower().endswith(".gz") else file.open("rb") as opened:
+            first = opened.readline(MAX_HEADER)
+    except (OSError, EOFError):
+        raise DataError(f"{file_name(file)}: cannot be read; check the file and its permissions.") from None
+    mark = max((b",", b"\t", b";", b"|"), key=first.count).decode()
+    quote = "" if mark == "\t" and table.startswith("concept") else '"'
+    return f", delim = {literal(mark)}, quote = {literal(quote)}, escape = {literal(quote)}"
 
 
 def readable(files: list[Path]) -> list[Path]:
