@@ -453,3 +453,30 @@ def test_text_that_is_not_utf8(tmp_path):
     text = f"[source]\nform = 'long'\npath = 'events.csv'\n[index]\ncodes = ['start']\n{feature('a', ['start'])}"
     with pytest.raises(DataError, match="save it as UTF-8"):
         build_cohort(parse_specification(text, folder=tmp_path))
+
+
+def test_times_that_cannot_be_read_are_said(tmp_path):
+    table = pd.DataFrame({"patient": range(4), "time": ["01/02/2020"] * 4, "code": "start"})
+    table.to_csv(tmp_path / "events.csv", index=False)
+    text = f"[source]\nform = 'long'\npath = 'events.csv'\n[index]\ncodes = ['start']\n{feature('a', ['start'])}"
+    with pytest.raises(DataError, match="none of the index events has a readable time; write time_format"):
+        build_cohort(parse_specification(text, folder=tmp_path))
+    table.assign(time=["2020-1-31", "2020-01-31", "01/02/2020", ""]).to_csv(tmp_path / "events.csv", index=False)
+    built = build_cohort(parse_specification(text, folder=tmp_path))
+    assert built.table["patient"].tolist() == [0, 1]
+    assert "index events without a readable time are left out: 50.0% of all" in built.quality.notes
+
+
+def test_shards_of_text_and_rows_of_other_lengths(tmp_path):
+    """Columns in another order, empty cells too many; a row too short is an error with its line."""
+    (tmp_path / "events").mkdir()
+    (tmp_path / "events" / "0.csv").write_text("patient,time,code\n1,2020-01-01,start,,\n")
+    (tmp_path / "events" / "1.csv").write_text("code;patient;time;extra\nstart;2;2020-01-02;x\n")
+    text = f"[source]\nform = 'long'\npath = '.'\n[index]\ncodes = ['start']\n{feature('a', ['start'])}"
+    assert build_cohort(parse_specification(text, folder=tmp_path)).table["patient"].tolist() == [1, 2]
+    (tmp_path / "events" / "0.csv").write_text("patient,time,code\n1,2020-01-01,start\n1,2020-01-01\n")
+    with pytest.raises(DataError, match="in a CSV file, at line 3"):
+        build_cohort(parse_specification(text, folder=tmp_path))
+    (tmp_path / "events" / "0.csv").write_text("patient,time,code,code\n1,2020-01-01,start,x\n")
+    with pytest.raises(DataError, match=r"0.csv, line 1: the name of column 'code' occurs more than once"):
+        build_cohort(parse_specification(text, folder=tmp_path))

@@ -13,7 +13,13 @@ from plurigp.cohort.counts import count_events, find_present, first_events
 from plurigp.cohort.engines import Engine
 from plurigp.cohort.matching import Matching
 from plurigp.cohort.parse import read_specification
-from plurigp.cohort.population import AttritionStep, apply_rules, find_candidates, keep_with_values
+from plurigp.cohort.population import (
+    AttritionStep,
+    apply_rules,
+    find_candidates,
+    keep_with_values,
+    untimed_index_events,
+)
 from plurigp.cohort.quality import Quality, attrition_table, check_units, limited_lists, quality_tables
 from plurigp.cohort.sources import Records, open_records
 from plurigp.cohort.specification import Specification
@@ -66,6 +72,7 @@ def _build(engine: Engine, records: Records, spec: Specification, step: Callable
     matching = Matching(engine, records, spec)
     step("finding index events")
     steps = find_candidates(engine, records, spec, matching)
+    notes = untimed_index_events(engine) + matching.untimed_events()
     steps += apply_rules(engine, spec)
     step("collecting values")
     seen = collect_values(engine, spec, matching)
@@ -88,6 +95,7 @@ def _build(engine: Engine, records: Records, spec: Specification, step: Callable
     step("putting the table together")
     table, schema = assemble_table(spec, cells)
     quality = quality_tables(engine, spec, records, matching, seen, steps, table, schema)
+    quality.notes[:0] = notes
     return BuiltCohort(table, schema, tuple(steps), quality, script(engine.log))
 
 

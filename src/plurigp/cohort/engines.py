@@ -12,6 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from plurigp.cohort.sql import DUCKDB, POSTGRES, Dialect, identifier, literal
+from plurigp.core.text import show
 from plurigp.core.types import DataError
 
 Columns = dict[str, np.ndarray]
@@ -41,8 +42,8 @@ class Engine(Protocol):
     def fetch(self, title: str, statement: str) -> Columns:
         """Run a query; gaps are NaN in numbers, None elsewhere."""
 
-    def columns(self, item: str) -> dict[str, str]:
-        """Names and kinds of the columns of an item of FROM."""
+    def columns(self, item: str, name: str) -> dict[str, str]:
+        """Names and kinds of the columns of an item of FROM, called so in errors."""
 
     def close(self) -> None:
         """Let go of the connection and of temporary files."""
@@ -99,8 +100,8 @@ class DuckDB:
         found = self._guarded(title, statement, lambda result: result.fetchnumpy())
         return {name: _plain(array) for name, array in found.items()}
 
-    def columns(self, item: str) -> dict[str, str]:
-        rows = self._guarded("looking at the columns", f"DESCRIBE SELECT * FROM {item}", lambda r: r.fetchall())
+    def columns(self, item: str, name: str) -> dict[str, str]:
+        rows = self._guarded(f"table {show(name)}", f"DESCRIBE SELECT * FROM {item}", lambda r: r.fetchall())
         return {str(row[0]): kind_of_type(str(row[1])) for row in rows}
 
     def close(self) -> None:
@@ -178,9 +179,9 @@ class PostgreSQL:
         names, rows = self._guarded(title, statement, lambda c: ([d.name for d in c.description], c.fetchall()))
         return {name: _array([row[place] for row in rows]) for place, name in enumerate(names)}
 
-    def columns(self, item: str) -> dict[str, str]:
+    def columns(self, item: str, name: str) -> dict[str, str]:
         described = self._guarded(
-            "looking at the columns", f"SELECT * FROM {item} LIMIT 0", lambda cursor: list(cursor.description)
+            f"table {show(name)}", f"SELECT * FROM {item} LIMIT 0", lambda cursor: list(cursor.description)
         )
         types = self._connection.adapters.types
         return {d.name: kind_of_type(getattr(types.get(d.type_code), "name", "other")) for d in described}

@@ -51,6 +51,19 @@ class Matching:
         """Whether the source has any key of these lists."""
         return bool(set(lists) & set().union(*self._lists.values()))
 
+    def untimed_events(self) -> list[str]:
+        """Notes on events in text files whose time cannot be read."""
+        notes = []
+        for stream, view in self._views.items():
+            if stream.is_text and self._lists[stream.dictionary]:
+                found = self._engine.fetch(
+                    f"times: {stream.name}", f"SELECT count(*) AS n, count(time) AS timed FROM {view}"
+                )
+                n, timed = int(found["n"][0]), int(found["timed"][0])
+                if timed < n:
+                    notes.append(f"{stream.name}: events without a readable time are left out: {1 - timed / n:.1%}")
+        return notes
+
     def vocabularies(self) -> list[str]:
         """How the codes of the source begin, the most frequent first; for the message that none of them fits."""
         starts: list[str] = []

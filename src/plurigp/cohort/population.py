@@ -12,8 +12,8 @@ from plurigp.cohort.windows import Window
 from plurigp.core.text import amount, listing, show
 from plurigp.core.types import DataError
 
-PATIENTS, INDEX, CANDIDATES, EXCLUDED, COHORT = (
-    f"plurigp_{name}" for name in ("patients", "index", "candidates", "excluded", "cohort")
+PATIENTS, EVERY_INDEX, INDEX, CANDIDATES, EXCLUDED, COHORT = (
+    f"plurigp_{name}" for name in ("patients", "every_index", "index", "candidates", "excluded", "cohort")
 )
 EARLIEST, LATEST = "DATE '0001-01-01'", "DATE '9999-12-31'"
 
@@ -52,12 +52,13 @@ def find_candidates(engine: Engine, records: Records, spec: Specification, match
         raise DataError(f"index, codes: the source has no code that fits {listed}{there}; correct them.")
     engine.run("the patients of the source", f"CREATE TEMP TABLE {PATIENTS} AS {records.patients}")
     days = "count(DISTINCT CAST(time AS DATE))" if spec.index.min_days > 1 else "1"
-    events = matching.events([number], "e.patient, e.time", "WHERE e.time IS NOT NULL")
+    events = matching.events([number], "e.patient, e.time", "")
     engine.run(
         "the index event: first day with any of its codes",
-        f"CREATE TEMP TABLE {INDEX} AS SELECT patient, min(CAST(time AS DATE)) AS index_date, {days} AS n_days\n"
-        f"FROM ({events}) events GROUP BY patient",
+        f"CREATE TEMP TABLE {EVERY_INDEX} AS SELECT patient, min(CAST(time AS DATE)) AS index_date, {days} AS n_days, "
+        f"count(*) AS n_events, count(*) - count(time) AS n_untimed\nFROM ({events}) events GROUP BY patient",
     )
+    engine.run("with a time", f"CREATE TEMP TABLE {INDEX} AS SELECT * FROM {EVERY_INDEX} WHERE index_date IS NOT NULL")
     engine.run("what is known of each", f"CREATE TEMP TABLE {CANDIDATES} AS {_candidates(records, spec)}")
     _find_excluded(engine, spec, matching)
     counted = engine.fetch(
@@ -70,6 +71,18 @@ def find_candidates(engine: Engine, records: Records, spec: Specification, match
         AttritionStep("patients in the source", int(counted["everyone"][0])),
         AttritionStep("with an index event", int(counted["with_index"][0])),
     ]
+
+
+def untimed_index_events(engine: Engine) -> list[str]:
+    """A note on index events without a readable time; if all are, an error."""
+    found = engine.fetch(
+        "index events without a time", f"SELECT sum(n_events) AS n, sum(n_untimed) AS untimed FROM {EVERY_INDEX}"
+    )
+    n, untimed = (int(found[name][0] or 0) for name in ("n", "untimed"))
+    if n and n == untimed:
+        remedy = 'write time_format under [source] if they are not ISO 8601 ("2020-12-31"), or name the column'
+        raise DataError(f"source: none of the index events has a readable time; {remedy}.")
+    return [f"index events without a readable time are left out: {untimed / n:.1%} of all"] if untimed else []
 
 
 def _candidates(records: Records, spec: Specification) -> str:

@@ -1,7 +1,6 @@
 """Where the tables of a source lie: files in a folder, a DuckDB database, or a PostgreSQL server."""
 
 import glob
-import gzip
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from plurigp.cohort.engines import DuckDB, Engine, PostgreSQL
 from plurigp.cohort.secrets import looks_like_address
 from plurigp.cohort.specification import Source
 from plurigp.cohort.sql import identifier, literal
+from plurigp.cohort.text_files import text_files
 from plurigp.core.files import PARQUET_SUFFIXES, SEPARATORS
 from plurigp.core.text import file_name, listing, nearest, show
 from plurigp.core.types import DataError
@@ -18,7 +18,6 @@ from plurigp.core.types import DataError
 DATABASES = (".duckdb", ".db", ".ddb")
 READABLE = (*SEPARATORS, *PARQUET_SUFFIXES)
 ATTACHED = "records"
-MAX_HEADER = 1_000_000  # bytes of the line of column names
 
 
 @dataclass(frozen=True)
@@ -114,7 +113,7 @@ class DatabaseStore:
             return None
         parts = [part for part in (self.catalog, self.schema, same[0]) if part is not None]
         item = ".".join(map(identifier, parts))
-        return Relation(same[0], item, self.engine.columns(item))
+        return Relation(same[0], item, self.engine.columns(item, same[0]))
 
     def shards(self, without: tuple[str, ...]) -> Relation | None:
         return None
@@ -180,26 +179,13 @@ class FileStore:
         suffixes = {_suffix(file).removesuffix(".gz") for file in files}
         if len(suffixes) > 1:
             raise DataError(f"source: the files of {show(name)} are of several formats; keep one of them.")
-        listed = f"[{', '.join(literal(glob.escape(str(file.resolve()))) for file in files)}]"
         (suffix,) = suffixes
         if suffix in PARQUET_SUFFIXES:
-            item = f"read_parquet({listed}, union_by_name = true)"
-        else:
-            marks = _marks(files[0], name)
-            item = f"read_csv({listed}, all_varchar = true, header = true, skip = 0, union_by_name = true{marks})"
-        return Relation(name, item, self.engine.columns(item), suffix not in PARQUET_SUFFIXES)
-
-
-def _marks(file: Path, table: str) -> str:
-    """What separates and quotes the cells of a text file, by its first line. Vocabularies have tabs and no quotes."""
-    try:
-        with gzip.open(file, "rb") if file.name.lower().endswith(".gz") else file.open("rb") as opened:
-            first = opened.readline(MAX_HEADER)
-    except (OSError, EOFError):
-        raise DataError(f"{file_name(file)}: cannot be read; check the file and its permissions.") from None
-    mark = max((b",", b"\t", b";", b"|"), key=first.count).decode()
-    quote = "" if mark == "\t" and table.startswith("concept") else '"'
-    return f", delim = {literal(mark)}, quote = {literal(quote)}, escape = {literal(quote)}"
+            listed = ", ".join(literal(glob.escape(str(file.resolve()))) for file in files)
+            item = f"read_parquet([{listed}], union_by_name = true)"
+            return Relation(name, item, self.engine.columns(item, name))
+        item, columns = text_files(files, name)
+        return Relation(name, item, dict.fromkeys(columns, "text"), is_text=True)
 
 
 def readable(files: list[Path]) -> list[Path]:
