@@ -89,7 +89,7 @@ def records():
     )
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def specified():
     """The paper's specification of another source: `specified(folder, form="omop", path="cdm")`."""
 

@@ -169,6 +169,8 @@ def test_outcomes(tmp_path):
     assert kinds["fall_days"].kind == "weibull"
     assert kinds["fall_days"].event == "fall_event"
     assert kinds["any_days"].kind == "aside"
+    assert "1 patients are not observed at their index date: their outcomes are gaps" in built.quality.notes
+    assert "1 patients have fall after the end of their observation, where it does not count" in built.quality.notes
     assert infer_schema(built.table, built.schema) == built.schema
 
 
@@ -339,10 +341,12 @@ def test_meds_of_other_makes(tmp_path):
     }
     text = (
         feature("lab", ["lab"], value="'mean'")
+        + feature("sexes", ["SEX//*"], group=6)
         + "[[feature]]\nname='sex'\ndemographic='sex'\n[[feature]]\nname='age'\ndemographic='age'\n"
     )
     more = "[[outcome]]\nname='death'\ncodes=['death']\nkind='aside'\n"
     table = build(tmp_path, tables, text, more, 'form = "meds"\npath = "."').table
+    assert table["sexes_Female"].tolist() == [True, False]  # static events have no time and lie in an open window
     assert table["sex"].tolist() == ["female", "male"]
     assert table["age"].fillna(-1).tolist() == [21.0, -1.0]
     assert table["death_event"].tolist() == [0.0, 1.0]

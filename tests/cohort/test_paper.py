@@ -215,23 +215,34 @@ def further(text):
     return text.replace("\n]\n", "\n" + STATISTICS.replace(" }", units) + PEOPLE + "]\n", 1)
 
 
-def test_all_else_is_the_same_everywhere(tmp_path, paper, postgres, load_postgres, local, specified):
-    """Statistics, demographics, counts, rules and outcomes, from every form and engine."""
-    text = further(paper)
-    made = {}
-    for form in ("long", "omop", "meds"):
-        for suffix in (".parquet", ".csv"):
-            folder = tmp_path / form / suffix[1:]
-            write_records(local, folder / "records", form, suffix)
-            made[form, suffix] = build_cohort(specified(folder, FURTHER, text, form=form))
-        tables = {"long": long_form, "omop": omop_form}.get(form, one_table)(local)
-        load_postgres(f"all_{form}", tables)
-        settings = {"path": None, "form": form, "connect": postgres, "schema": f"all_{form}"}
-        made[form, "postgres"] = build_cohort(specified(tmp_path, FURTHER, text, **settings))
-    first = made["long", ".parquet"]
-    assert len(first.table) > 20
-    assert {"slope", "death_days", "fall_event", "visit_days"} <= set(first.table.columns)
-    for one in made.values():
-        pd.testing.assert_frame_equal(one.table, first.table, check_exact=True)
-        assert one.attrition == first.attrition
-        assert one.schema == first.schema
+@pytest.fixture(scope="module")
+def everything(tmp_path_factory, paper, local, specified):
+    """Statistics, demographics, counts, rules and outcomes from Parquet files of the long form."""
+    folder = tmp_path_factory.mktemp("everything")
+    write_records(local, folder / "records", "long", ".parquet")
+    built = build_cohort(specified(folder, FURTHER, further(paper)))
+    assert len(built.table) > 20
+    assert {"slope", "death_days", "fall_event", "visit_days"} <= set(built.table.columns)
+    return built
+
+
+def check_everything(one, expected):
+    pd.testing.assert_frame_equal(one.table, expected.table, check_exact=True)
+    assert one.attrition == expected.attrition
+    assert one.schema == expected.schema
+
+
+@pytest.mark.parametrize("form", ["long", "omop", "meds"])
+@pytest.mark.parametrize("suffix", [".parquet", ".csv"])
+def test_all_else_is_the_same_in_files(tmp_path, paper, local, specified, everything, form, suffix):
+    write_records(local, tmp_path / "records", form, suffix)
+    check_everything(build_cohort(specified(tmp_path, FURTHER, further(paper), form=form)), everything)
+
+
+@pytest.mark.parametrize("form", ["long", "omop", "meds"])
+def test_all_else_is_the_same_in_postgresql(
+    tmp_path, paper, postgres, load_postgres, local, specified, everything, form
+):
+    load_postgres(f"all_{form}", {"long": long_form, "omop": omop_form}.get(form, one_table)(local))
+    settings = {"path": None, "form": form, "connect": postgres, "schema": f"all_{form}"}
+    check_everything(build_cohort(specified(tmp_path, FURTHER, further(paper), **settings)), everything)

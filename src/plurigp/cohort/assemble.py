@@ -9,7 +9,7 @@ import pandas as pd
 
 from plurigp.cohort.counts import PresentColumn
 from plurigp.cohort.engines import Columns, Engine
-from plurigp.cohort.population import COHORT
+from plurigp.cohort.population import COHORT, shown_count
 from plurigp.cohort.specification import Feature, Outcome, Specification
 from plurigp.cohort.values import ValueCells
 from plurigp.core.text import at, show
@@ -60,8 +60,7 @@ def assemble_table(spec: Specification, cells: Cells) -> tuple[pd.DataFrame, Sch
     n_rows = len(cells.people["person"])
     if n_rows == 0:
         raise DataError("no patient is left after all rules; look at the attrition and loosen a rule.")
-    rows = np.full(int(cells.people["person"].max()) + 1, -1, dtype=np.int64)
-    rows[cells.people["person"].astype(np.int64)] = np.arange(n_rows)
+    rows = row_numbers(cells)
     columns: dict[str, Any] = {}
     declared: dict[str, Any] = {}
 
@@ -80,7 +79,7 @@ def assemble_table(spec: Specification, cells: Cells) -> tuple[pd.DataFrame, Sch
         for name, content, kind in _columns_of(spec, feature, cells, rows, n_rows):
             add(name, content, kind)
     for outcome in spec.outcomes:
-        for name, content, kind in _outcome_columns(outcome, cells, rows, n_rows):
+        for name, content, kind in _outcome_columns(outcome, cells, rows):
             add(name, content, kind)
     frame = pd.DataFrame(columns)
     schema = infer_schema(frame, declared)
@@ -155,16 +154,21 @@ def _value_column(feature: Feature, found: ValueCells, rows: np.ndarray, n_rows:
     return write_bounds(Column(feature.name, kind), bounds)[feature.name], declared or None
 
 
-def _outcome_columns(outcome: Outcome, cells: Cells, rows: np.ndarray, n_rows: int) -> Iterator[NewColumn]:
-    """Days to the outcome or to the end of observation, and whether it was the outcome."""
-    first = np.full(n_rows, np.nan)
+def _days_to(outcome: Outcome, cells: Cells, rows: np.ndarray) -> np.ndarray:
+    """Days from the index date to the first event after it, NaN where there is none."""
+    first = np.full(len(cells.people["person"]), np.nan)
     found = cells.events[outcome.name]
     place, own = _placed(rows, found["person"])
     first[place] = found["days"][own].astype(np.float64)
     if any(pattern.kind == "death" for pattern in outcome.patterns):
         death = cells.people["death_days"].astype(np.float64)
         first = np.fmin(first, np.where(death > 0, death, np.nan))
-    end = cells.people["observed_days"].astype(np.float64)
+    return first
+
+
+def _outcome_columns(outcome: Outcome, cells: Cells, rows: np.ndarray) -> Iterator[NewColumn]:
+    """Days to the outcome or to the end of observation, and whether it was the outcome."""
+    first, end = _days_to(outcome, cells, rows), cells.people["observed_days"].astype(np.float64)
     happened = first <= end
     days = np.where(happened, first, end)
     known = days > 0
@@ -173,8 +177,25 @@ def _outcome_columns(outcome: Outcome, cells: Cells, rows: np.ndarray, n_rows: i
     if outcome.kind != ASIDE and known.any():
         kind = {"kind": outcome.kind, "event": event_name}
     yield days_name, np.where(known, days, np.nan), kind
-    yield (
-        event_name,
-        np.where(known, happened.astype(float), np.nan),
-        {"kind": ASIDE, "reason": f"events of {at(days_name)}"},
-    )
+    events = np.where(known, happened.astype(float), np.nan)
+    yield event_name, events, {"kind": ASIDE, "reason": f"events of {at(days_name)}"}
+
+
+def outcome_notes(spec: Specification, cells: Cells) -> list[str]:
+    """How many patients are not observed at their index date, and how many events come after observation."""
+    if not spec.outcomes:
+        return []
+    rows, end = row_numbers(cells), cells.people["observed_days"].astype(np.float64)
+    told = {"are not observed at their index date: their outcomes are gaps": int(np.isnan(end).sum())}
+    for outcome in spec.outcomes:
+        late = int((_days_to(outcome, cells, rows) > end).sum())
+        told[f"have {outcome.name} after the end of their observation, where it does not count"] = late
+    return [f"{shown_count(n, spec.suppress_below)} patients {what}" for what, n in told.items() if n]
+
+
+def row_numbers(cells: Cells) -> np.ndarray:
+    """The row of every person's number, -1 for those who are not in the table."""
+    persons = cells.people["person"].astype(np.int64)
+    rows = np.full(int(persons.max(initial=0)) + 1, -1, dtype=np.int64)
+    rows[persons] = np.arange(len(persons))
+    return rows

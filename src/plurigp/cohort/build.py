@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from plurigp.cohort.assemble import Cells, assemble_table, fetch_people
+from plurigp.cohort.assemble import Cells, assemble_table, fetch_people, outcome_notes
 from plurigp.cohort.counts import count_events, find_present, first_events
 from plurigp.cohort.engines import Engine
 from plurigp.cohort.matching import Matching
@@ -95,7 +95,7 @@ def _build(engine: Engine, records: Records, spec: Specification, step: Callable
     step("putting the table together")
     table, schema = assemble_table(spec, cells)
     quality = quality_tables(engine, spec, records, matching, seen, steps, table, schema)
-    quality.notes[:0] = notes
+    quality.notes[:0] = notes + outcome_notes(spec, cells)
     return BuiltCohort(table, schema, tuple(steps), quality, script(engine.log))
 
 

@@ -95,7 +95,9 @@ def count_events(engine: Engine, spec: Specification, matching: Matching) -> dic
             moment = "CAST(e.time AS DATE) AS moment, '' AS key"
             if what == "events":
                 moment = "e.time AS moment, CAST(e.key AS VARCHAR) AS key"
-            events = matching.events(numbers, f"c.person, k.list, {moment}", in_cohort(spec, features))
+            events = matching.events(
+                numbers, f"c.person, k.list, {moment}", f"{in_cohort(spec, features)} AND e.time IS NOT NULL"
+            )
             distinct = "DISTINCT " if what == "days" or spec.source.duplicates == "drop" else ""
             found = engine.fetch(
                 f"cells: {what}",

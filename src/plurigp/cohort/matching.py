@@ -61,7 +61,7 @@ class Matching:
                 )
                 n, timed = int(found["n"][0]), int(found["timed"][0])
                 if timed < n:
-                    notes.append(f"{stream.name}: events without a readable time are left out: {1 - timed / n:.1%}")
+                    notes.append(f"{stream.name}: {1 - timed / n:.1%} of the events have no readable time")
         return notes
 
     def vocabularies(self) -> list[str]:
@@ -184,12 +184,17 @@ def _characters(group: int | str | None) -> int:
 
 
 def in_windows(parts: Iterable[tuple[int, str]]) -> str:
-    """Whether an event `e` of a patient `c` lies in the window of its list `k.list`; parts are (list, window)."""
+    """Whether an event `e` of a patient `c` lies in the window of its list `k.list`; parts are (list, window).
+
+    A window without a name is open at both ends: events without a time, such as the static ones of MEDS, lie in it.
+    """
     by_window: dict[str, list[int]] = {}
     for number, window in parts:
         by_window.setdefault(window, []).append(number)
     day = "CAST(e.time AS DATE)"
     return any_of(
         f"({among('k.list', numbers)} AND {day} BETWEEN c.{window}_from AND c.{window}_to)"
+        if window
+        else among("k.list", numbers)
         for window, numbers in by_window.items()
     )

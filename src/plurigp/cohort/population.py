@@ -26,9 +26,16 @@ class AttritionStep:
     n_left: int
 
 
+def shown_count(n: int, fewest: int) -> str:
+    """A count for people; where small ones are hidden, all are rounded, so that no difference betrays one."""
+    if fewest and 0 < n < fewest:
+        return f"<{fewest}"
+    return f"{round(n / fewest) * fewest:,}" if fewest else f"{n:,}"
+
+
 def window_name(spec: Specification, window: Window) -> str:
-    """What its two columns in the cohort's table begin with."""
-    return f"w{spec.windows.index(window)}"
+    """What its two columns in the cohort's table begin with; empty for a window that is open at both ends."""
+    return "" if window.start is None and window.end is None else f"w{spec.windows.index(window)}"
 
 
 def windows_of(spec: Specification, features: Iterable[Feature]) -> list[tuple[int, str]]:
@@ -39,7 +46,7 @@ def windows_of(spec: Specification, features: Iterable[Feature]) -> list[tuple[i
 def in_cohort(spec: Specification, features: Iterable[Feature]) -> str:
     """What follows the FROM of events `e` that lie in the windows of these features, of patients `c` of the cohort."""
     inside = in_windows(windows_of(spec, features))
-    return f"JOIN {COHORT} c ON c.patient = e.patient WHERE e.time IS NOT NULL AND {inside}"
+    return f"JOIN {COHORT} c ON c.patient = e.patient WHERE {inside}"
 
 
 def find_candidates(engine: Engine, records: Records, spec: Specification, matching: Matching) -> list[AttritionStep]:
@@ -101,8 +108,8 @@ def _candidates(records: Records, spec: Specification) -> str:
     for window in spec.windows:
         start = EARLIEST if window.start is None else window.start.after("i.index_date")
         end = LATEST if window.end is None else window.end.after("i.index_date")
-        name = window_name(spec, window)
-        edges += [f"{start} AS {name}_from", f"{end} AS {name}_to"]
+        if name := window_name(spec, window):
+            edges += [f"{start} AS {name}_from", f"{end} AS {name}_to"]
     month_day = "extract(month FROM {0}) * 100 + extract(day FROM {0})"
     before = f"({month_day.format('i.index_date')}) < ({month_day.format('a.birth')})"
     age = f"extract(year FROM i.index_date) - extract(year FROM a.birth) - CASE WHEN {before} THEN 1 ELSE 0 END"
@@ -118,7 +125,7 @@ def _find_excluded(engine: Engine, spec: Specification, matching: Matching) -> N
     if not matching.any_events(number for number, _ in rules):
         query = "SELECT 0 AS person, 0 AS list WHERE FALSE"
     else:
-        where = f"JOIN {CANDIDATES} c ON c.patient = e.patient WHERE e.time IS NOT NULL AND {in_windows(rules)}"
+        where = f"JOIN {CANDIDATES} c ON c.patient = e.patient WHERE {in_windows(rules)}"
         events = matching.events((number for number, _ in rules), "c.person, k.list", where)
         query = f"SELECT DISTINCT person, list FROM ({events}) events"
     engine.run("events that exclude", f"CREATE TEMP TABLE {EXCLUDED} AS {query}")

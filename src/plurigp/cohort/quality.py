@@ -9,7 +9,7 @@ import pandas as pd
 
 from plurigp.cohort.engines import Columns, Engine
 from plurigp.cohort.matching import Matching
-from plurigp.cohort.population import COHORT, AttritionStep
+from plurigp.cohort.population import COHORT, AttritionStep, shown_count
 from plurigp.cohort.sources import Records
 from plurigp.cohort.specification import Specification
 from plurigp.cohort.values import MEASURED, Status
@@ -44,13 +44,6 @@ class Quality:
         """Patients left in percent of all, from the counts as they are shown."""
         shown = [0.0 if n.startswith("<") else float(n.replace(",", "")) for n in self.attrition["patients left"]]
         return [100 * n / max(1.0, shown[0]) for n in shown]
-
-
-def shown_count(n: int, fewest: int) -> str:
-    """A count for people; where small ones are hidden, all are rounded, so that no difference betrays one."""
-    if fewest and 0 < n < fewest:
-        return f"<{fewest}"
-    return f"{round(n / fewest) * fewest:,}" if fewest else f"{n:,}"
 
 
 def attrition_table(steps: Sequence[AttritionStep], fewest: int) -> pd.DataFrame:

@@ -169,9 +169,10 @@ def _statistic(statistic: str, numbers: list[int], bounds: bool) -> str:
         sums = ", ".join(f"CAST({part} AS DOUBLE PRECISION) AS {name}" for name, part in parts.items())
         return (
             f"SELECT m.person, m.list, {sums} FROM {MEASURED} m JOIN {COHORT} c ON c.person = m.person "
-            f"WHERE {among('m.list', numbers)} AND m.low = m.high GROUP BY m.person, m.list"
+            f"WHERE {among('m.list', numbers)} AND m.low = m.high AND m.time IS NOT NULL "
+            "GROUP BY m.person, m.list"
         )
-    order = "m.time DESC" if statistic == "last" else "m.time"
+    order = f"m.time {'DESC' if statistic == 'last' else 'ASC'} NULLS LAST"
     ranked = f"row_number() OVER (PARTITION BY m.person, m.list ORDER BY {order}, m.low, m.high) AS place"
     return (
         f"SELECT person, list, {', '.join(ends)} FROM (SELECT m.person, m.list, m.low, m.high, {ranked} "
