@@ -1,10 +1,10 @@
 """Where the tables of a source lie: files in a folder, a DuckDB database, or a PostgreSQL server."""
 
 import glob
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeVar, runtime_checkable
 
 from plurigp.cohort.engines import DuckDB, Engine, PostgreSQL
 from plurigp.cohort.secrets import looks_like_address
@@ -18,6 +18,7 @@ from plurigp.core.types import DataError
 DATABASES = (".duckdb", ".db", ".ddb")
 READABLE = (*SEPARATORS, *PARQUET_SUFFIXES)
 ATTACHED = "records"
+E = TypeVar("E", bound=Engine)
 
 
 @dataclass(frozen=True)
@@ -53,18 +54,27 @@ def open_store(source: Source, memory: str | None = None, threads: int | None = 
     if source.connect is not None:
         if looks_like_address(source.connect) and not source.connect.startswith(("postgresql://", "postgres://")):
             raise DataError("source, connect: only PostgreSQL servers are reached; write postgresql://host/database.")
-        return DatabaseStore(PostgreSQL(source.connect), source, source.schema or "public", None)
+        return _opened(PostgreSQL(source.connect), lambda server: DatabaseStore(server, source, source.schema or "public"))
     assert source.path is not None  # one of the two is given: checked when the file was read
     _check_path(source.path)
-    engine = DuckDB(memory, threads)
+    return _opened(DuckDB(memory, threads), lambda engine: _local_store(engine, source))
+
+
+def _local_store(engine: DuckDB, source: Source) -> Store:
+    path = Path(source.path or "")
+    if path.suffix.lower() in DATABASES and path.is_file():
+        engine.attach(path, ATTACHED)
+        engine.only_reads([])
+        return DatabaseStore(engine, source, source.schema or "main", ATTACHED)
+    store = FileStore(engine, source)
+    engine.only_reads(store.folders)
+    return store
+
+
+def _opened(engine: E, make: Callable[[E], Store]) -> Store:
+    """The store on an engine, which is closed if that fails."""
     try:
-        if source.path.suffix.lower() in DATABASES and source.path.is_file():
-            engine.attach(source.path, ATTACHED)
-            engine.only_reads([])
-            return DatabaseStore(engine, source, source.schema or "main", ATTACHED)
-        store = FileStore(engine, source)
-        engine.only_reads(store.folders)
-        return store
+        return make(engine)
     except BaseException:
         engine.close()
         raise
@@ -86,7 +96,7 @@ class DatabaseStore:
     engine: Engine
     source: Source
     schema: str
-    catalog: str | None
+    catalog: str | None = None
 
     def __post_init__(self) -> None:
         where = "" if self.catalog is None else f" AND table_catalog = {literal(self.catalog)}"
