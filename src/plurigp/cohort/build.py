@@ -25,6 +25,7 @@ from plurigp.cohort.sources import Records, open_records
 from plurigp.cohort.specification import Specification
 from plurigp.cohort.stores import open_store
 from plurigp.cohort.values import MEASURED, collect_values, value_cells
+from plurigp.core.text import printable
 from plurigp.core.types import DataError
 from plurigp.data import Schema
 
@@ -96,7 +97,7 @@ def _build(engine: Engine, records: Records, spec: Specification, step: Callable
     table, schema = assemble_table(spec, cells)
     quality = quality_tables(engine, spec, records, matching, seen, steps, table, schema)
     quality.notes[:0] = notes + outcome_notes(spec, cells)
-    return BuiltCohort(table, schema, tuple(steps), quality, script(engine.log))
+    return BuiltCohort(table, schema, tuple(steps), quality, script(engine.log, spec))
 
 
 def _check_birth(records: Records, spec: Specification) -> None:
@@ -119,6 +120,8 @@ def _told(steps: list[AttritionStep], fewest: int) -> str:
     return ", ".join(f"{row[0]}: {row[1]}" for row in rows)
 
 
-def script(log: list[tuple[str, str]]) -> str:
-    """All statements with their titles, to be read."""
-    return "\n\n".join(f"-- {' '.join(title.split())}\n{statement};" for title, statement in log) + "\n"
+def script(log: list[tuple[str, str]], spec: Specification) -> str:
+    """All statements with their titles, to be read; first, which code list has which number."""
+    lists = [f"list {number}: {name}" for number, (name, _) in enumerate(spec.code_lists)]
+    head = "\n".join(f"-- {printable(' '.join(line.split()))}" for line in lists)
+    return "\n\n".join([head, *(f"-- {printable(title)}\n{statement};" for title, statement in log)]) + "\n"

@@ -4,6 +4,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -66,6 +67,7 @@ class DuckDB:
     def __post_init__(self) -> None:
         import duckdb
 
+        self._worker = ThreadPoolExecutor(max_workers=1)
         self._spill = tempfile.mkdtemp(prefix="plurigp-cohort-")
         config: dict[str, Any] = {
             "autoinstall_known_extensions": "false",  # nothing is downloaded
@@ -105,17 +107,26 @@ class DuckDB:
         return {str(row[0]): kind_of_type(str(row[1])) for row in rows}
 
     def close(self) -> None:
+        self._worker.shutdown()
         self._connection.close()
         shutil.rmtree(self._spill, ignore_errors=True)
+
+    def _interruptible(self, work: Callable[[], Any]) -> Any:
+        """Another thread runs the statement, because Python handles Ctrl-C only between two of its own instructions."""
+        running = self._worker.submit(work)
+        try:
+            return running.result()
+        except KeyboardInterrupt:
+            self._connection.interrupt()
+            wait([running])
+            raise
 
     def _guarded(self, title: str, statement: str, take: Callable[[Any], Any] = lambda result: None) -> Any:
         """DuckDB's own messages quote cells; ours do not."""
         import duckdb
 
         try:
-            return take(self._connection.execute(statement))
-        except duckdb.InterruptException:
-            raise KeyboardInterrupt from None
+            return self._interruptible(lambda: take(self._connection.execute(statement)))
         except duckdb.OutOfMemoryException:
             raise DataError(f"{title}: DuckDB ran out of memory; allow it more with --memory.") from None
         except duckdb.Error as error:

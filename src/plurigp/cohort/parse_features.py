@@ -60,7 +60,7 @@ def _present(section: Section, plain: Feature) -> Feature:
         raise section.error("codes", 'group = "ancestor" makes a column per "ancestor/ID"; name only such codes.')
     return Feature(
         **_fields(plain, group=group,
-                  only=section.each("only", some_text, []),
+                  only=tuple(name.replace(".", "") for name in section.each("only", some_text, [])),
                   top=section.get("top", whole_from(1), None),
                   min_prevalence=section.get("min_prevalence", a_share, 0.0))
     )  # fmt: skip

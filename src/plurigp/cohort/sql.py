@@ -22,12 +22,8 @@ def identifier(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def literal(value: str | int | float | bool | None) -> str:
+def literal(value: str | int | float) -> str:
     """A constant; text is quoted, with its quotes doubled, and backslashes mean themselves in both dialects."""
-    if value is None:
-        return "NULL"
-    if isinstance(value, bool):
-        return "TRUE" if value else "FALSE"
     if isinstance(value, int):
         return str(value)
     if isinstance(value, float):
@@ -39,7 +35,7 @@ def literal(value: str | int | float | bool | None) -> str:
     return "'" + value.replace("'", "''") + "'"
 
 
-def values(rows: Iterable[Sequence[str | int | float | None]], name: str, columns: Sequence[str]) -> str:
+def values(rows: Iterable[Sequence[str | int | float]], name: str, columns: Sequence[str]) -> str:
     """A table of constants, as an item of FROM."""
     lines = ",\n  ".join(f"({', '.join(map(literal, row))})" for row in rows)
     return f"(VALUES\n  {lines}) AS {name} ({', '.join(columns)})"
@@ -54,11 +50,6 @@ def among(column: str, numbers: Iterable[int]) -> str:
     """Whether a column is one of these numbers."""
     listed = ", ".join(map(str, numbers))
     return f"{column} IN ({listed})" if listed else "FALSE"
-
-
-def starts_with(text: str, prefix: str) -> str:
-    """Whether a text begins with a constant, in which nothing is a wildcard."""
-    return f"substr({text}, 1, {len(prefix)}) = {literal(prefix)}"
 
 
 @dataclass(frozen=True)

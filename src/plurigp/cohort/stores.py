@@ -54,7 +54,9 @@ def open_store(source: Source, memory: str | None = None, threads: int | None = 
     if source.connect is not None:
         if looks_like_address(source.connect) and not source.connect.startswith(("postgresql://", "postgres://")):
             raise DataError("source, connect: only PostgreSQL servers are reached; write postgresql://host/database.")
-        return _opened(PostgreSQL(source.connect), lambda server: DatabaseStore(server, source, source.schema or "public"))
+        return _opened(
+            PostgreSQL(source.connect), lambda server: DatabaseStore(server, source, source.schema or "public")
+        )
     assert source.path is not None  # one of the two is given: checked when the file was read
     _check_path(source.path)
     return _opened(DuckDB(memory, threads), lambda engine: _local_store(engine, source))

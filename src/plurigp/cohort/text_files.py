@@ -3,6 +3,7 @@
 import csv
 import glob
 import gzip
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from plurigp.core.types import DataError
 from plurigp.data.frames import check_unique_names
 
 MAX_HEADER = 1_000_000  # bytes of the line of column names
+CELL = re.compile(r"[0-9][0-9.,:/\-+T Z]*")  # a number or a date: nobody calls a column so
 MARKS = (",", "\t", ";", "|")
 
 
@@ -52,5 +54,7 @@ def _header(file: Path) -> tuple[str, tuple[str, ...]]:
         raise DataError(f"{source}, line 1: no column names; the first line must hold them.")
     mark = max(MARKS, key=first.count)
     names = [name.strip() for name in next(csv.reader([first], delimiter=mark))]
+    if any(CELL.fullmatch(name) for name in names):
+        raise DataError(f"{source}, line 1: cells where the column names should be; add a line of names above.")
     check_unique_names(names, f"{source}, line 1")
     return mark, tuple(names)

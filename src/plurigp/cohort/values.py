@@ -91,7 +91,7 @@ def _ends(dialect: Dialect, events: str) -> str:
 def _converted(spec: Specification, ends: str) -> str:
     """The ends in the unit of the feature, and whether the unit they came in is known."""
     with_unit = [f for f in spec.measured("value") if f.unit is not None]
-    rows = [(spec.number_of(f), *unit) for f in with_unit for unit in ((f.unit, 1.0, 0.0), *f.convert)]
+    rows = [(spec.number_of(f), *unit) for f in with_unit for unit in ((f.unit or "", 1.0, 0.0), *f.convert)]
     units = values(rows or [(-1, "", 1.0, 0.0)], "u", ("list", "unit", "factor", "shift"))
     known = f"(u.factor IS NOT NULL OR NOT ({among('v.list', map(spec.number_of, with_unit))}))"
     columns = ", ".join(
