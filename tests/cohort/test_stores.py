@@ -59,6 +59,10 @@ def test_tables_of_a_database(tmp_path):
     assert len(built(tmp_path, source).table) == 1
     with pytest.raises(DataError, match="there is no table for 'events'; there are ev"):
         built(tmp_path, source.replace("'EV'", "'evs'"))
+    with duckdb.connect(tmp_path / "h.duckdb") as connection:
+        connection.execute("CREATE TABLE people AS SELECT 1 AS patient, 1950 AS yob")
+    other = source.replace("'EV' }", "'EV', patients = 'main.people' }")
+    assert built(tmp_path, other, AGE).table["age"].tolist() == [69.0]
     with pytest.raises(DataError, match="'none' holds no table"):
         built(tmp_path, source.replace("'raw'", "'none'"))
     (tmp_path / "bad.duckdb").write_text("no database")

@@ -101,29 +101,36 @@ class DatabaseStore:
     catalog: str | None = None
 
     def __post_init__(self) -> None:
+        self._names = self._tables_of(self.schema)
+        if not self._names:
+            raise DataError(f"source, schema: {show(self.schema, 60)} holds no table; name the schema of the records.")
+
+    def _tables_of(self, schema: str) -> list[str]:
         where = "" if self.catalog is None else f" AND table_catalog = {literal(self.catalog)}"
         found = self.engine.fetch(
             "the tables of the schema",
             "SELECT CAST(table_name AS VARCHAR) AS name FROM information_schema.tables "
-            f"WHERE table_schema = {literal(self.schema)}{where} ORDER BY 1",
+            f"WHERE table_schema = {literal(schema)}{where} ORDER BY 1",
         )
-        self._names = [str(name) for name in found["name"]]
-        if not self._names:
-            raise DataError(f"source, schema: {show(self.schema, 60)} holds no table; name the schema of the records.")
+        return [str(name) for name in found["name"]]
 
     def known(self) -> list[str]:
         return self._names
 
     def find(self, name: str) -> Relation | None:
         asked = self.source.tables.get(name, name)
-        same = [own for own in self._names if own == asked] or [n for n in self._names if n.lower() == asked.lower()]
+        schema, names = self.schema, self._names
+        if "." in asked and asked not in names:  # of another schema, such as that of the vocabularies
+            schema, asked = asked.split(".", 1)
+            names = self._tables_of(schema)
+        same = [own for own in names if own == asked] or [own for own in names if own.lower() == asked.lower()]
         if len(same) > 1:
             raise DataError(f"source: two tables are called {show(name)} but for upper case; name one under tables.")
         if not same:
             if name in self.source.tables:
                 raise missing(self, name)
             return None
-        parts = [part for part in (self.catalog, self.schema, same[0]) if part is not None]
+        parts = [part for part in (self.catalog, schema, same[0]) if part is not None]
         item = ".".join(map(identifier, parts))
         return Relation(same[0], item, self.engine.columns(item, same[0]))
 
