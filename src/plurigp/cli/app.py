@@ -9,13 +9,14 @@ import typer
 
 from plurigp.cli.answers import gaps, impute, sample, score, transform
 from plurigp.cli.check import check
+from plurigp.cli.cohort import cohort
 from plurigp.cli.demo import demo
 from plurigp.cli.errors import one_line_errors
 from plurigp.cli.fit import fit
 from plurigp.cli.report import report
 from plurigp.cli.study import study
 
-VERBS = (check, fit, transform, impute, gaps, score, sample, study, report, demo)
+VERBS = (cohort, check, fit, transform, impute, gaps, score, sample, study, report, demo)
 
 app = typer.Typer(
     name="plurigp",
@@ -57,6 +58,7 @@ def plurigp(
 
     \b
     Typical use:
+      plurigp cohort records.toml --out patients.csv    from hospital records to a table
       plurigp check patients.csv --write schema.toml    inspect the kinds, correct them in the file
       plurigp fit patients.csv --schema schema.toml --out model
       plurigp transform model patients.csv --out latent.csv
