@@ -298,16 +298,24 @@ def test_components_that_overlap_are_one_stratum():
     means = np.array([[0.0, 0], [20, 0], [1.5, 0], [3, 0]])
     mixture = Mixture(np.full(4, 0.25), means, np.stack([np.eye(2)] * 4), np.arange(1, 5))
     x = np.random.default_rng(0).multivariate_normal([0, 0], np.eye(2), 400) + means[np.arange(400) % 4]
-    merged = merge_overlapping(mixture, x)
+    merged = merge_overlapping(mixture, x, 0.05)
     np.testing.assert_array_equal(merged.subtype, [1, 2, 1, 1])
     np.testing.assert_array_equal(merged.means, mixture.means)
     apart = replace(mixture, means=means * [[10, 1]])
-    np.testing.assert_array_equal(merge_overlapping(apart, x * [10, 1]).subtype, [1, 2, 3, 4])
+    np.testing.assert_array_equal(merge_overlapping(apart, x * [10, 1], 0.05).subtype, [1, 2, 3, 4])
 
 
 def test_two_strata_are_left_however_they_overlap(rng):
     mixture = Mixture(np.full(3, 1 / 3), np.zeros((3, 2)), np.stack([np.eye(2)] * 3), np.arange(1, 4))
-    assert merge_overlapping(mixture, rng.normal(size=(50, 2))).subtype.max() == 2
+    assert merge_overlapping(mixture, rng.normal(size=(50, 2)), 0.05).subtype.max() == 2
+
+
+def test_outliers_are_not_one_of_the_two_that_are_left(rng):
+    means = np.array([[0.0, 0], [0.5, 0], [60, 60]])
+    mixture = Mixture(np.array([0.49, 0.49, 0.02]), means, np.stack([np.eye(2)] * 3), np.arange(1, 4))
+    x = np.concatenate([rng.normal(size=(150, 2)), rng.normal(size=(3, 2)) + 60])
+    assert merge_overlapping(mixture, x, 0.05).subtype.max() == 3
+    assert merge_overlapping(mixture, x, 0.01).subtype.max() == 2
 
 
 def test_a_refit_keeps_its_components(rng):

@@ -5,7 +5,7 @@ import threading
 import numpy as np
 import pytest
 
-from plurigp.study.findings.cluster import FittedMixture
+from plurigp.study.findings.cluster import FittedMixture, by_size
 from plurigp.study.findings.mixture import Mixture
 from plurigp.study.fits.config import StudyConfig
 from plurigp.study.fits.learn import cut_map, in_background, reference_tasks, rows_to_fit
@@ -57,6 +57,16 @@ def test_a_map_is_cut_by_evidence(three, rng):
     assert max(ladder, key=lambda rung: rung.evidence) is ladder[0]
     assert cut.n_strata >= 2  # at least
     assert cut.evidence == max(rung.evidence for rung in ladder[1:])
+
+
+def test_outliers_do_not_count_for_the_two(rng):
+    """One cloud and three rows far away: the second cluster would be an outlier, so there is a third."""
+    x = np.concatenate([rng.normal(size=(150, 2)), rng.normal(size=(3, 2)) + 60])
+    ladder, cut = cut_of(x)
+    assert max(ladder, key=lambda rung: rung.evidence) is ladder[1]
+    kept = by_size(cut.mixture, x, None, 0.05)
+    assert kept.subtype.max() == 2
+    assert cut.n_clusters > 2
 
 
 @pytest.mark.parametrize(("settings", "K"), [({"n_subtypes": 2}, 2), ({"n_subtypes": 1}, 1), ({"n_subtypes": 6}, 6)])

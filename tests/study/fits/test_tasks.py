@@ -15,7 +15,7 @@ from plurigp.study.fits.tasks import (
     GAIN_ROWS,
     PASSES,
     Finished,
-    Start,
+    MapClusters,
     Task,
     _half_map,
     common_batch,
@@ -176,9 +176,9 @@ def test_clusters_of_a_half_map_are_those_it_starts_from(half):
     """Whatever their order, and where several components are one stratum."""
     x, sd, group, task, _ = half
     shares = np.eye(3)[[2, 0, 1]][group[task.rows]]
-    arrays = _half_map(replace(task, cut=Start(shares, np.arange(1, 4))), x, sd, 1)
+    arrays = _half_map(replace(task, cut=MapClusters(shares, np.arange(1, 4))), x, sd, 1)
     assert (np.array([2, 0, 1])[group] == arrays["labels"]).mean() > 0.97
-    arrays = _half_map(replace(task, cut=Start(shares, np.array([1, 1, 2]))), x, sd, 1)
+    arrays = _half_map(replace(task, cut=MapClusters(shares, np.array([1, 1, 2]))), x, sd, 1)
     assert (np.array([1, 0, 0])[group] == arrays["labels"]).mean() > 0.97
     assert arrays["between.middle"].shape == (2, 2)
 

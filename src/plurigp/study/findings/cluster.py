@@ -146,12 +146,12 @@ def refit_mixture(x: np.ndarray, shares: np.ndarray, shrinkage: float) -> Mixtur
         return _maximise(_moments(np.asarray(x, float)), shares, shrinkage, MOST_STEPS)[0].mixture
 
 
-def merge_overlapping(mixture: Mixture, x: np.ndarray) -> Mixture:
-    """Components that overlap numbered as one stratum, down to two strata (directly estimated misclassification
-    probabilities: Hennig 2010).
+def merge_overlapping(mixture: Mixture, x: np.ndarray, outlier_share: float) -> Mixture:
+    """Components that overlap numbered as one stratum (Hennig 2010, misclassification probabilities).
 
     Overlap is the share of a component's rows that would be given to another one. The two that overlap most are joined
-    until none overlaps by more than MOST_OVERLAP: one group that is not Gaussian takes several components.
+    until none overlaps by more than MOST_OVERLAP: one group that is not Gaussian takes several components. The last two
+    strata that are no outliers stay apart.
     """
     shares, number = responsibilities(mixture, x), np.arange(len(mixture.weights))
     while (K := shares.shape[1]) > 2:
@@ -160,7 +160,8 @@ def merge_overlapping(mixture: Mixture, x: np.ndarray) -> Mixture:
         np.fill_diagonal(confused, 0)
         overlap = np.maximum(confused, confused.T)
         first, second = sorted(np.unravel_index(overlap.argmax(), overlap.shape))
-        if overlap[first, second] <= MOST_OVERLAP:
+        large = shares.sum(0) >= outlier_share * len(x)
+        if overlap[first, second] <= MOST_OVERLAP or (large[first] and large[second] and large.sum() == 2):
             break
         shares[:, first] += shares[:, second]
         shares = np.delete(shares, second, axis=1)

@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from plurigp.study.findings.cluster import (
     FittedMixture,
     Starts,
+    by_size,
     evidence_ladder,
     fit_mixture,
     informative_part,
@@ -28,7 +29,7 @@ from plurigp.study.findings.valley import Counts
 from plurigp.study.fits.config import StudyConfig
 from plurigp.study.fits.pool import Pool, Tables
 from plurigp.study.fits.select import evidence_of, selection_frame, selection_tasks
-from plurigp.study.fits.tasks import COUNTED, MAP, REFERENCE, REFIT, TRACED, Finished, Start, Task, most_clusters
+from plurigp.study.fits.tasks import COUNTED, MAP, REFERENCE, REFIT, TRACED, Finished, MapClusters, Task, most_clusters
 
 VERY_STRONG = 5.0  # nats of evidence
 
@@ -116,15 +117,17 @@ def cut_map(
     """Mixtures of 1, 2, … clusters, and the one to cut the map by: by evidence, or of the number asked for.
 
     By evidence it is the fewest clusters against which no more have very strong evidence (Kass and Raftery 1995); those
-    that overlap are one stratum. A map is cut into two at least, for a test of one cluster against none would find
-    nothing.
+    that overlap are one stratum. A map is cut into two at least, outliers not counted: a test of one cluster would
+    find nothing.
     """
     part, seed = informative_part(mean, sd), config.seed_of("mixture")
     ladder = [part.embed(rung) for rung in evidence_ladder(part.x, most_clusters(len(mean), config), seed)]
     if config.n_subtypes == "evidence":
         best = max(rung.evidence for rung in ladder[1:])
-        cut = next(rung for rung in ladder[1:] if rung.evidence >= best - VERY_STRONG)
-        return ladder, replace(cut, mixture=merge_overlapping(cut.mixture, part.mean))
+        first = next(k for k, rung in enumerate(ladder) if k and rung.evidence >= best - VERY_STRONG)
+        share = config.outlier_share
+        cuts = [replace(rung, mixture=merge_overlapping(rung.mixture, part.mean, share)) for rung in ladder[first:]]
+        return ladder, next((cut for cut in cuts if by_size(cut.mixture, mean, sd, share).subtype.max() > 1), cuts[0])
     K = int((paper.result().subtype > 0).sum()) if config.n_subtypes == "paper" else int(config.n_subtypes)
     if len(ladder) >= K:
         return ladder, ladder[K - 1]
@@ -136,7 +139,7 @@ def refit_tasks(config: StudyConfig, Q: int, cut: FittedMixture, mean: np.ndarra
     N, shares = len(mean), responsibilities(cut.mixture, mean)
     halves = [rows for pair in range(config.n_refits // 2) for rows in _halves(N, config, f"{REFIT}-{pair}")]
     return [
-        Task(f"{REFIT}-{r:03}", Q, rows, shrinkage=cut.shrinkage, cut=Start(shares[rows], cut.mixture.subtype))
+        Task(f"{REFIT}-{r:03}", Q, rows, shrinkage=cut.shrinkage, cut=MapClusters(shares[rows], cut.mixture.subtype))
         for r, rows in enumerate(halves)
     ]
 

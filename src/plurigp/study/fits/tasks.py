@@ -30,7 +30,7 @@ GAIN_ROWS = 1000  # by which the evidence for groups is compared between maps, a
 WHOLE_BATCHES = 5  # from so many on, leaving out an incomplete one costs little
 
 
-class Start(NamedTuple):
+class MapClusters(NamedTuple):
     """The map's clusters, from which a half map's are learned, so that they are the same ones."""
 
     shares: np.ndarray  # [n C] of the task's rows in the components
@@ -47,7 +47,7 @@ class Task:
     table: int = -1  # the number of a structureless table, or −1 for the data
     n_clusters: int = 1  # into how many clusters to cut it
     shrinkage: float = 1.0  # of their covariances
-    cut: Start | None = None  # the clusters to start from; None finds them anew
+    cut: MapClusters | None = None  # the clusters to start from; None finds them anew
 
     @property
     def kind(self) -> str:
