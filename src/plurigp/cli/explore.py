@@ -43,14 +43,15 @@ def explore(  # long: its options
     title: Annotated[str | None, typer.Option(metavar="TEXT", help="Title of the page.")] = None,
     force: Force = False,
 ) -> None:
-    """Write one page to explore a map with: place a patient, decode a point, compare groups.
+    """Write a page to walk on the map with, in any browser.
 
-    The page holds the trained model itself and computes in the browser: it needs no server, no network and no
+    The page holds the trained model itself. It places a patient from whatever is known, shows what a patient at any
+    point would look like, compares groups and explains the dimensions. It needs no server, no network and no
     installation, and sends nothing. It shows where rows lie, without row numbers and cells, and draws none in regions
     with fewer than five of them; --jitter and --bins blur positions further, --include-rows adds the table.
 
     \b
-    Examples:
+    Example:
       plurigp explore run                                              a study: writes run/explorer.html
       plurigp explore model --rows patients.csv --out explorer.html    a single model, and rows to draw
     """

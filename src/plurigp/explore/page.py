@@ -40,7 +40,7 @@ from plurigp.report.words import parts_of
 from plurigp.study import StudyResult
 
 SCRIPTS = ("special", "random", "softmax", "families", "censored", "coding", "model", "answers", "sets", "dom", "plane",
-           "drawing", "map", "values", "form", "compare", "explain", "share", "app")  # fmt: skip
+           "drawing", "marks", "map", "values", "form", "compare", "explain", "share", "app")  # fmt: skip
 FEWEST_FOLLOWED = 5  # patients under observation, at which an outcome curve ends
 
 
@@ -106,7 +106,8 @@ def explorer_content(source: StudyResult | PluriGP, rows: Any, include_rows: Any
         "rows": None if cells is None or points is None else _rows_content(points, cells),
         "survival": [] if study is None else _survival(study),
         "explain": explanation(model.predictor_, None if points is None else points.x),
-        "facts": _facts(study, model, n_rows, points, cells is not None, privacy),
+        "facts": _facts(study, model, n_rows, points, cells is not None)
+        | {"jitter": privacy.jitter, "approximate_view": view.axes is None},
         "colours": [*COLOURS],
         "grey": GREY,
     }
@@ -130,11 +131,12 @@ def _model_points(model: PluriGP, table: Any) -> tuple[RowPoints | None, View]:
         axes = np.zeros((Q, 2))
         axes[first, np.arange(len(first))] = 1
         return None, View(np.zeros(Q), axes)
-    x = np.asarray(model.transform(table), float)
-    shares = model.group_probabilities(table) if model.n_groups > 1 else np.ones((len(x), 1))
+    frame = model.schema_.matching(to_frame(table))
+    x = np.asarray(model.transform(frame), float)
+    shares = model.group_probabilities(frame) if model.n_groups > 1 else np.ones((len(x), 1))
     group = shares.argmax(1) + 1 if model.n_groups > 1 else np.zeros(len(x), int)
     used = [column.name for column in model.schema_.used]
-    gaps = to_frame(table)[used].isna().to_numpy().mean(1)
+    gaps = frame[used].isna().to_numpy().mean(1)
     view, one = principal_view(x), np.ones(len(x), int)
     flat = (x - view.centre) @ view.axes
     return RowPoints(x, flat, group, shares.max(1), gaps, one, np.arange(len(x))), view
@@ -153,7 +155,8 @@ def _protected(points: RowPoints, view: View, privacy: Privacy) -> RowPoints:
 def _shown_cells(source: StudyResult | PluriGP, table: Any) -> pd.DataFrame:
     if isinstance(source, StudyResult):
         return studied_cells(source, table)
-    return to_frame(table).reset_index(drop=True)[[column.name for column in source.schema_.used]]
+    frame = source.schema_.matching(to_frame(table)).reset_index(drop=True)
+    return frame[[column.name for column in source.schema_.used]]
 
 
 def _rows_content(points: RowPoints, cells: pd.DataFrame) -> dict[str, Any]:
@@ -185,7 +188,7 @@ def _survival(study: StudyResult) -> list[dict[str, Any]]:
 
 
 def _facts(
-    study: StudyResult | None, model: PluriGP, n_rows: int, points: RowPoints | None, with_rows: bool, privacy: Privacy
+    study: StudyResult | None, model: PluriGP, n_rows: int, points: RowPoints | None, with_rows: bool
 ) -> dict[str, Any]:
     """What the page says of itself."""
     word = None if study is None else parts_of(study.facts)
@@ -195,7 +198,6 @@ def _facts(
         "n_columns": len(model.schema_.used),
         "min_region": MIN_REGION,
         "with_rows": with_rows,
-        "jitter": privacy.jitter,
         "binned": bool(points is not None and (points.count > 1).any()),
         "group": "group" if word is None else word.one,
         "groups": "groups" if word is None else word.many,

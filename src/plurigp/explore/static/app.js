@@ -191,35 +191,45 @@
   // --- compare ---
 
   const letters = ["A", "B"];
-  function memberPositions(set) { return set.members.map((i) => points.x[i]); }
   const sizeOf = (set) => set.members.reduce((sum, i) => sum + (points.count ? points.count[i] : 1), 0);
 
   function lassoed(members, outline) {
-    takeSet(state.nextSet, { members, outline, name: "selected on the map", group: null });
-    state.nextSet = 1 - state.nextSet;
+    if (takeSet(state.nextSet, { members, outline, name: "selected on the map", group: null })) state.nextSet = 1 - state.nextSet;
     openTab("compare", false);
   }
 
+  // Whether the set was taken: one that is too small is not.
   function takeSet(place, set) {
     if (set && sizeOf(set) < facts.min_region) {
       byId("compare-note").textContent = `Fewer than ${facts.min_region} patients: a set so small is not described. Select more.`;
       say(byId("compare-note").textContent);
-      return;
+      return false;
     }
     byId("compare-note").textContent = "";
-    state.sets[place] = set && { ...set, label: letters[place], summary: set.members === null ? everyone : sets.summarise(model, memberPositions(set)) };
+    state.sets[place] = set && { ...set, label: letters[place], summary: sets.summarise(model, set.members.map((i) => points.x[i])) };
     map.state.sets = state.sets.filter(Boolean);
     map.draw();
-    if (set && set.group === null) byId(`set-${place}`).value = "lasso";
+    if (set && set.outline) byId(`set-${place}`).value = "lasso";
     showCompare();
+    return true;
+  }
+
+  // Members and name of what a list of sets offers; `group` finds its outcome curve, 0 for everyone.
+  function offered(value, other) {
+    const all = Array.from({ length: points.n }, (_, i) => i), group = Number(value);
+    if (value === "all") return { members: all, name: "everyone", group: 0 };
+    if (value === "rest") {
+      const taken = new Set(other ? other.members : []);
+      return { members: all.filter((i) => !taken.has(i)), name: "everyone else", group: null };
+    }
+    return { members: all.filter((i) => points.group[i] === group), name: groupNames[group - 1], group };
   }
 
   function chooseSet(place, value) {
-    if (value === "") return takeSet(place, null);
-    if (value === "lasso") { setMode("lasso"); state.nextSet = place; return undefined; }
-    const members = [], group = Number(value);
-    for (let i = 0; i < points.n; i++) if (value === "all" || (value === "rest" ? points.group[i] !== state.sets[1 - place]?.group : points.group[i] === group)) members.push(i);
-    return takeSet(place, { members, outline: null, name: value === "all" ? "everyone" : value === "rest" ? "everyone else" : groupNames[group - 1] || "Outliers", group: value === "all" || value === "rest" ? 0 : group });
+    if (value === "lasso") {
+      setMode("lasso");
+      state.nextSet = place;
+    } else takeSet(place, value === "" ? null : { ...offered(value, state.sets[1 - place]), outline: null });
   }
 
   function showCompare(all = false) {
@@ -300,7 +310,7 @@
     on("save-png", "click", () => { map.paint(); byId("map").toBlob((blob) => dom.download("map.png", "image/png", blob)); });
     on("save-svg", "click", () => {
       const legend = choices[state.colour]?.groups ? groupNames.map((name, k) => ({ name, colour: groupColour(k + 1) })) : [{ name: choices[state.colour]?.label ?? "", colour: "#1c2430" }];
-      dom.download("map.svg", "image/svg+xml", sharing.viewSvg(map.marks(), legend));
+      dom.download("map.svg", "image/svg+xml", sharing.viewSvg(map.drawn(), legend));
     });
   }
 

@@ -16,7 +16,7 @@ const comparison = (() => {
     const [ha, hb] = [heights(a.sorted), heights(b.sorted)], top = Math.max(...ha, ...hb), middle = HEIGHT / 2;
     const area = (h, sign) => `M0 ${middle}${Array.from(h, (v, i) => `L${(((i + 0.5) / BINS) * WIDTH).toFixed(1)} ${(middle - (sign * v * (middle - 2)) / top).toFixed(1)}`).join("")}L${WIDTH} ${middle}Z`;
     const at = (value) => (x(value) / valueList.WIDTH) * WIDTH;
-    return svg("svg", { class: "densities", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, "aria-hidden": "true" },
+    return svg("svg", { class: "densities", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", "aria-hidden": "true" },
       svg("path", { class: "set-a", d: area(ha, 1) }), svg("path", { class: "set-b", d: area(hb, -1) }),
       svg("line", { class: "tick", x1: at(a.mean), x2: at(a.mean), y1: 0, y2: middle }),
       svg("line", { class: "tick", x1: at(b.mean), x2: at(b.mean), y1: middle, y2: HEIGHT }));
@@ -25,7 +25,7 @@ const comparison = (() => {
   function levelPairs(a, b) {
     const shown = a.probabilities.map((p, k) => [Math.max(p, b.probabilities[k]), k]).sort((p, q) => q[0] - p[0]).slice(0, 4).map(([, k]) => k);
     const levels = a.probabilities.length === 2 ? [1] : shown.sort((p, q) => p - q), step = HEIGHT / levels.length;
-    return svg("svg", { class: "densities", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, "aria-hidden": "true" }, levels.flatMap((k, i) => [
+    return svg("svg", { class: "densities", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", "aria-hidden": "true" }, levels.flatMap((k, i) => [
       svg("rect", { class: "set-a", x: 0, y: i * step + 1, width: a.probabilities[k] * WIDTH, height: step * 0.42 }),
       svg("rect", { class: "set-b", x: 0, y: i * step + step * 0.5, width: b.probabilities[k] * WIDTH, height: step * 0.42 }),
     ]));
@@ -60,9 +60,10 @@ const comparison = (() => {
     const last = Math.max(...shown.flatMap(({ curve }) => curve.time)), x = (t) => box.left + (t / (last || 1)) * box.width;
     const y = (p) => box.top + (1 - p) * box.height;
     const steps = (times, values) => values.map((p, i) => `${i ? `H${x(times[i]).toFixed(1)}V` : `M${x(times[i]).toFixed(1)} `}${y(p ?? 1).toFixed(1)}`).join("");
+    const corners = (times, values) => values.flatMap((p, i) => (i ? [[times[i], values[i - 1]], [times[i], p]] : [[times[0], p]]));
     const band = ({ time, low, high }) => {
-      const up = time.map((t, i) => `${i ? "L" : "M"}${x(t).toFixed(1)} ${y(high[i] ?? 1).toFixed(1)}`).join("");
-      return `${up}${time.map((t, i) => `L${x(t).toFixed(1)} ${y(low[i] ?? 1).toFixed(1)}`).reverse().join("")}Z`;
+      const around = [...corners(time, high), ...corners(time, low).reverse()];
+      return `M${around.map(([t, p]) => `${x(t).toFixed(1)} ${y(p ?? 1).toFixed(1)}`).join("L")}Z`;
     };
     const drawn = svg("svg", { class: "curves", viewBox: "0 0 356 196", role: "img", "aria-label": `Outcome curves of ${shown.map(({ name }) => name).join(" and ")}` },
       [0, 0.25, 0.5, 0.75, 1].flatMap((p) => [svg("line", { class: "grid", x1: box.left, x2: box.left + box.width, y1: y(p), y2: y(p) }),

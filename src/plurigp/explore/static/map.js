@@ -1,6 +1,7 @@
 "use strict";
 // The map: points, contours and marks on a canvas, moved by mouse, touch and keyboard.
 const atlas = (() => {
+  const { boxOf, insideOutline, contours } = planes;
   const NEAR = 16;  // pixels within which a mark is taken hold of
   const NUDGE = 12;  // pixels that an arrow key moves
   const CIRCLE = 60;  // radius in pixels of the set that a key takes around the point
@@ -9,7 +10,7 @@ const atlas = (() => {
 
   // canvas: where to draw; points, planes: of plane.js; ask: {picked(place, moving), lassoed(members, outline), moved()}.
   function create(canvas, points, planes, ask) {
-    const context = canvas.getContext("2d");
+    const context = canvas.getContext("2d", { willReadFrequently: true });  // pixels are written by us, not by a graphics card
     const state = { plane: 0, flats: [], box: [-3, -3, 3, 3], centre: [0, 0], scale: 80, mode: "look", contours: true,
       colours: new Uint8ClampedArray(3 * points.n).fill(110), shapes: new Uint8Array(points.n), radii: null,
       placed: null, point: null, sets: [], outline: null, lines: null };
@@ -25,7 +26,7 @@ const atlas = (() => {
       state.plane = number;
       state.flats = points.x.map((x, i) => plane().flat(x, i));
       state.box = boxOf(state.flats);
-      state.lines = points.n ? contoursOf(state.flats, points.count, state.box) : null;
+      state.lines = points.n ? contours(state.flats, points.count, state.box) : null;
       state.sets = state.sets.map((set) => ({ ...set, outline: null }));
       state.outline = null;
       if (state.point) state.point.place = plane().flat(state.point.x);
@@ -65,12 +66,12 @@ const atlas = (() => {
       if (!width) return;
       paintPoints();
       context.setTransform(ratio, 0, 0, ratio, 0, 0);
-      if (state.contours && state.lines) paintContours();
-      state.sets.forEach(paintSet);
-      if (state.outline) stroke(state.outline.map(toPixel), dom.token("--ink"), [5, 4], 1.5);
-      if (state.placed) paintPlaced(state.placed);
-      if (state.point) paintPoint(toPixel(state.point.place));
-      paintLabels();
+      if (state.contours && state.lines) marks.contours(context, state.lines, toPixel);
+      for (const set of state.sets) if (set.outline) marks.outline(context, set.outline.map(toPixel), set.label);
+      if (state.outline) marks.outline(context, state.outline.map(toPixel), "");
+      if (state.placed) marks.ellipses(context, ELLIPSES.map((sds) => ellipse(state.placed, sds)));
+      if (state.point) marks.crosshair(context, toPixel(state.point.place));
+      marks.axisNames(context, plane().labels, width, height);
     }
 
     function paintPoints() {
@@ -99,51 +100,6 @@ const atlas = (() => {
       return state.radii.values;
     }
 
-    function paintContours() {
-      context.strokeStyle = dom.token("--contour");
-      state.lines.forEach((lines, k) => {
-        context.globalAlpha = 0.35 + 0.15 * k;
-        context.lineWidth = 1;
-        context.beginPath();
-        for (const [from, to] of lines) {
-          context.moveTo(...toPixel(from));
-          context.lineTo(...toPixel(to));
-        }
-        context.stroke();
-      });
-      context.globalAlpha = 1;
-    }
-
-    function stroke(pixels, colour, dash, thick) {
-      context.setLineDash(dash);
-      for (const [ink, line] of [[dom.token("--map"), thick + 2.5], [colour, thick]]) {
-        context.strokeStyle = ink;
-        context.lineWidth = line;
-        context.beginPath();
-        pixels.forEach((pixel, i) => (i ? context.lineTo(...pixel) : context.moveTo(...pixel)));
-        context.closePath();
-        context.stroke();
-      }
-      context.setLineDash([]);
-    }
-
-    function text(words, x, y, colour, align = "center") {
-      context.font = "600 14px system-ui, sans-serif";
-      context.textAlign = align;
-      context.lineWidth = 4;
-      context.strokeStyle = dom.token("--map");
-      context.strokeText(words, x, y);
-      context.fillStyle = colour;
-      context.fillText(words, x, y);
-    }
-
-    function paintSet(set) {
-      if (!set || !set.outline) return;
-      const pixels = set.outline.map(toPixel);
-      stroke(pixels, dom.token("--ink"), set.label === "A" ? [] : [7, 5], 2);
-      text(set.label, Math.min(...pixels.map((p) => p[0])) + 12, Math.min(...pixels.map((p) => p[1])) - 6, dom.token("--ink"));
-    }
-
     // The ellipses of a normal with the plane's part of a covariance; by draws where the view is not linear.
     function ellipse(placed, sds) {
       const [x, y] = toPixel(plane().flat(placed.q.mean));
@@ -160,56 +116,6 @@ const atlas = (() => {
       const part = (i, j) => flats.reduce((sum, f) => sum + ((f[i] - mean[i]) * (f[j] - mean[j])) / n, 0);
       placed.flatSpread = { plane: state.plane, value: [part(0, 0), part(0, 1), part(1, 1)] };
       return placed.flatSpread.value;
-    }
-
-    function paintPlaced(placed) {
-      context.strokeStyle = context.fillStyle = dom.token("--mark");
-      ELLIPSES.forEach((sds, k) => {
-        const e = ellipse(placed, sds);
-        context.lineWidth = k ? 1.5 : 2.5;
-        context.setLineDash(k ? [5, 4] : []);
-        context.beginPath();
-        context.ellipse(e.x, e.y, e.long, e.short, e.angle, 0, 2 * Math.PI);
-        context.stroke();
-        context.globalAlpha = 0.1;
-        context.fill();
-        context.globalAlpha = 1;
-      });
-      context.setLineDash([]);
-      const { x, y } = ellipse(placed, 1);
-      context.beginPath();
-      context.arc(x, y, 6, 0, 2 * Math.PI);
-      context.fill();
-      context.lineWidth = 2;
-      context.strokeStyle = dom.token("--map");
-      context.stroke();
-    }
-
-    function paintPoint([x, y]) {
-      for (const [ink, thick] of [[dom.token("--map"), 5], [dom.token("--ink"), 2]]) {
-        context.strokeStyle = ink;
-        context.lineWidth = thick;
-        context.beginPath();
-        context.arc(x, y, 9, 0, 2 * Math.PI);
-        for (const [i, j] of [[1, 0], [-1, 0], [0, 1], [0, -1]]) {
-          context.moveTo(x + 5 * i, y + 5 * j);
-          context.lineTo(x + 15 * i, y + 15 * j);
-        }
-        context.stroke();
-      }
-    }
-
-    function paintLabels() {
-      const ink = dom.token("--soft"), [across, up] = plane().labels;
-      context.font = "13px system-ui, sans-serif";
-      context.fillStyle = ink;
-      context.textAlign = "right";
-      context.fillText(`${across} →`, width - 12, height - 10);
-      context.save();
-      context.translate(18, 12);
-      context.rotate(-Math.PI / 2);
-      context.fillText(`${up} →`, 0, 0);
-      context.restore();
     }
 
     // --- moving ---
@@ -229,9 +135,8 @@ const atlas = (() => {
       draw();
     }
 
-    const pointAt = (place) => { state.point = { place, x: plane().lift(place) }; };
     function pick(place, moving) {
-      pointAt(place);
+      state.point = { place, x: plane().lift(place) };
       ask.picked(state.point.x, moving, nearestPoint(toPixel(place)));
       draw();
     }
@@ -324,34 +229,11 @@ const atlas = (() => {
     resize();
 
     // Marks in pixels, for the SVG of the view.
-    const marks = () => ({ width, height, state, toPixel, radius: points.n ? radii()[0] / ratio : 0,
+    const drawn = () => ({ width, height, state, toPixel, radius: points.n ? radii()[0] / ratio : 0,
       ellipses: state.placed ? ELLIPSES.map((sds) => ellipse(state.placed, sds)) : [], labels: plane().labels });
 
-    return { state, setPlane, reset, draw, paint, pan, zoom, pick, pointAt, marks };
+    return { state, setPlane, reset, draw, paint, pan, zoom, pick, drawn };
   }
 
-  const contoursOf = planes.contours;
-
-  // Around nearly all points, so that a few far ones do not shrink the rest.
-  function boxOf(flats) {
-    if (!flats.length) return [-3, -3, 3, 3];
-    const sides = [0, 1].map((k) => {
-      const sorted = flats.map((flat) => flat[k]).sort((a, b) => a - b), end = sorted.length - 1;
-      const low = sorted[Math.floor(0.002 * end)], high = sorted[Math.ceil(0.998 * end)], margin = 0.12 * (high - low) || 1;
-      return [low - margin, high + margin];
-    });
-    return [sides[0][0], sides[1][0], sides[0][1], sides[1][1]];
-  }
-
-  // Whether a place lies within a closed line, by the crossings of a ray.
-  function insideOutline([x, y], outline) {
-    let inside = false;
-    for (let i = 0, j = outline.length - 1; i < outline.length; j = i++) {
-      const [xi, yi] = outline[i], [xj, yj] = outline[j];
-      if (yi > y !== yj > y && x < ((xj - xi) * (y - yi)) / (yj - yi) + xi) inside = !inside;
-    }
-    return inside;
-  }
-
-  return { create, insideOutline };
+  return { create };
 })();

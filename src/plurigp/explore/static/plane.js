@@ -74,6 +74,29 @@ const planes = (() => {
     return list;
   }
 
+  // --- boxes and outlines ---
+
+  // Around nearly all points, so that a few far ones do not shrink the rest.
+  function boxOf(flats) {
+    if (!flats.length) return [-3, -3, 3, 3];
+    const sides = [0, 1].map((k) => {
+      const sorted = flats.map((flat) => flat[k]).sort((a, b) => a - b), end = sorted.length - 1;
+      const low = sorted[Math.floor(0.002 * end)], high = sorted[Math.ceil(0.998 * end)], margin = 0.12 * (high - low) || 1;
+      return [low - margin, high + margin];
+    });
+    return [sides[0][0], sides[1][0], sides[0][1], sides[1][1]];
+  }
+
+  // Whether a place lies within a closed line, by the crossings of a ray.
+  function insideOutline([x, y], outline) {
+    let inside = false;
+    for (let i = 0, j = outline.length - 1; i < outline.length; j = i++) {
+      const [xi, yi] = outline[i], [xj, yj] = outline[j];
+      if (yi > y !== yj > y && x < ((xj - xi) * (y - yi)) / (yj - yi) + xi) inside = !inside;
+    }
+    return inside;
+  }
+
   // --- density contours: counts on a grid, smoothed, and the lines around the densest shares of the rows ---
 
   const GRID = 72, SHARES = [0.9, 0.7, 0.5, 0.25];
@@ -119,5 +142,5 @@ const planes = (() => {
     return lines;
   }
 
-  return { openPoints, openPlanes, contours };
+  return { openPoints, openPlanes, boxOf, insideOutline, contours };
 })();

@@ -67,8 +67,8 @@ const sharing = (() => {
 
   const escaped = (text) => printable(text).replace(/[&<>"']/g, (c) => `&#${c.charCodeAt(0)};`);
 
-  function viewSvg(marks, legend) {
-    const { width, height, state, toPixel, radius, ellipses, labels } = marks, place = ([x, y]) => `${x.toFixed(1)} ${y.toFixed(1)}`;
+  function viewSvg(drawn, legend) {
+    const { width, height, state, toPixel, radius, ellipses, labels } = drawn, place = ([x, y]) => `${x.toFixed(1)} ${y.toFixed(1)}`;
     const hex = (i) => `#${[0, 1, 2].map((k) => state.colours[3 * i + k].toString(16).padStart(2, "0")).join("")}`;
     const within = ([x, y]) => x > -9 && y > -9 && x < width + 9 && y < height + 9;
     const points = state.flats.map((flat, i) => [toPixel(flat), i]).filter(([pixel]) => within(pixel))
