@@ -283,6 +283,16 @@ def test_what_is_saved(page, tmp_path):
     assert saved("#save-svg").startswith(b"<svg")
 
 
+def test_a_model_alone_shows_simulated_patients(browser, model, tools, tmp_path):
+    opened = tools.Opened(browser, write_explorer(model, tmp_path / "explorer.html"))
+    assert "simulated patients" in opened.page.inner_text("#map-help")
+    assert inked(opened.page) > 0.005
+    place(opened.page)
+    bring(opened.page, "decoded")
+    bring(opened.page, "explained")
+    opened.check()
+
+
 # --- screens, paper, accessibility ---
 
 

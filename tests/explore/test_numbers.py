@@ -116,6 +116,13 @@ def check(found, model, table, study=None):
     assert np.mean(covered) < 0.1  # about one in twenty, if both draw from one distribution
 
 
+def end_of(draws, levels):
+    """Quantiles of draws; infinite beyond the first and the last of them, which say nothing of what lies there."""
+    inside = np.quantile(draws, np.clip(levels, 0, 1), method="weibull")
+    edge = 1 / (len(draws) + 1)
+    return np.where(levels <= edge, -np.inf, np.where(levels >= 1 - edge, np.inf, inside))
+
+
 def check_quantiles(own, wanted, G, name):
     """Python's quantiles lie among the page's draws where theirs do, within the Monte Carlo error of both."""
     outside = []
@@ -126,7 +133,7 @@ def check_quantiles(own, wanted, G, name):
         error = np.sqrt(np.maximum(levels * (1 - levels), 0.01) * (1 / len(draws) + 1 / PYTHON_DRAWS))
         theirs = line[[f"q{100 * level:g}" for level in LEVELS]].to_numpy(float)
         for z in (2, 5):
-            low, high = (np.quantile(draws, np.clip(levels + s * z * error, 0, 1), method="weibull") for s in (-1, 1))
+            low, high = (end_of(draws, levels + side * z * error) for side in (-1, 1))
             slack = 1.0 if whole else 1e-9 * (1 + np.abs(theirs))
             outside.append((z, (theirs < low - slack) | (theirs > high + slack)))
     far, near = (np.mean([found for z, found in outside if z == most]) for most in (5, 2))

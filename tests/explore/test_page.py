@@ -142,6 +142,14 @@ def test_bins_hold_at_least_five_rows(canaries, canary_model):
     assert counts.sum() == drawn["facts"]["n_shown"] <= 1000
 
 
+def test_more_rows_than_can_be_drawn_are_counted_in_bins(canaries, canary_model, monkeypatch):
+    monkeypatch.setattr("plurigp.explore.page.MOST_POINTS", 500)
+    monkeypatch.setattr("plurigp.explore.page.AUTO_BINS", 10)
+    drawn = content_of(render_explorer(canary_model, rows=canaries))
+    assert drawn["facts"]["binned"]
+    assert unpacked(drawn["map"]["count"]).min() >= MIN_REGION
+
+
 def test_jitter_moves_every_row_anew(canaries, canary_model):
     pages = [content_of(render_explorer(canary_model, rows=canaries, privacy=Privacy(jitter=0.2))) for _ in range(2)]
     assert pages[0]["map"]["x"] != pages[1]["map"]["x"]

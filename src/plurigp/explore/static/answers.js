@@ -59,7 +59,6 @@ const answers = (() => {
   }
 
   const own = (column, part) => part.subarray(column.functions[0], column.functions[1]);
-  const kept = (variance) => variance.map((v) => Math.max(v, MIN_VAR));
 
   // Draws with their weights w_s ∝ p(x_s) / r(x_s) Π_{d seen} p(y_d|x_s) and the moments of f behind them.
   function weigh(model, row, q, noise) {
@@ -78,7 +77,14 @@ const answers = (() => {
     return draws;
   }
 
-  const cellMoments = (column, f) => ({ mean: Array.from(own(column, f.mean)), variance: Array.from(kept(own(column, f.variance))) });
+  function cellMoments(column, f) {
+    const [start, end] = column.functions, mean = [], variance = [];
+    for (let p = start; p < end; p++) {
+      mean.push(f.mean[p]);
+      variance.push(Math.max(f.variance[p], MIN_VAR));
+    }
+    return { mean, variance };
+  }
 
   // --- expected values and probabilities of levels ---
 

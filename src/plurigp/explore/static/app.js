@@ -4,10 +4,10 @@
   const { byId, el, svg, number, percent, printable, say } = dom;
   const content = JSON.parse(byId("content").textContent), { facts } = content;
   const model = trained.open(content.model), mapContent = trained.unpackAll(content.map), rows = content.rows && trained.unpackAll(content.rows);
-  const points = planes.openPoints(mapContent, model.Q), views = planes.openPlanes(mapContent, points, model.Q);
+  const points = planes.openPoints(mapContent, model), views = planes.openPlanes(mapContent, points, model.Q);
   const TABS = ["place", "point", "compare", "explain"];
   const groupNames = model.groups ? model.groups.names : model.prior ? Array.from(model.prior.log_weights, (_, k) => `Group ${k + 1}`) : [];
-  const everyone = sets.summarise(model, points.n ? points.x : sets.priorPositions(model, 240));
+  const everyone = sets.summarise(model, points.x);
   const state = { tab: "place", colour: 0, placed: null, given: null, point: null, sets: [null, null], nextSet: 0, told: 0 };
 
   // --- colours ---
@@ -16,9 +16,9 @@
   const shapeOf = (k) => (k > 0 ? (k - 1 + Math.floor((k - 1) / content.colours.length)) % 6 : 4);
 
   const choices = [];
-  if (groupNames.length && points.n) choices.push({ label: facts.group[0].toUpperCase() + facts.group.slice(1), groups: true });
-  if (groupNames.length && points.n) choices.push({ label: `Certainty of the ${facts.group}`, values: () => points.certainty, show: percent });
-  if (points.n) choices.push({ label: "Share of missing values", values: () => points.gaps, show: percent });
+  if (groupNames.length) choices.push({ label: facts.group[0].toUpperCase() + facts.group.slice(1), groups: true });
+  if (groupNames.length) choices.push({ label: `Certainty of the ${facts.group}`, values: () => points.certainty, show: percent });
+  if (points.gaps) choices.push({ label: "Share of missing values", values: () => points.gaps, show: percent });
   model.columns.forEach((column, d) => {
     const levels = column.levels ? (column.levels.length === 2 ? [1] : column.levels.map((_, k) => k)) : [null];
     for (const level of levels) {

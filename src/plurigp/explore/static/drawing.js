@@ -22,10 +22,10 @@ const drawing = (() => {
   }
   const gradient = `linear-gradient(to right, ${VIRIDIS.join(", ")})`;
 
-  // Offsets of a shape's pixels for a radius, with the share of each pixel that it covers.
+  // A shape's pixels for a radius: their offsets, and the share of each that it covers.
   const stamps = new Map();
   function stamp(shape, radius) {
-    const key = `${shape}:${radius}`;
+    const key = shape * 1024 + 2 * radius;
     if (!stamps.has(key)) {
       const pixels = [], reach = Math.ceil(radius * 1.2), inside = SHAPES[shape % SHAPES.length];
       for (let y = -reach; y <= reach; y++) for (let x = -reach; x <= reach; x++) {
@@ -35,7 +35,8 @@ const drawing = (() => {
         }
         if (covered > 0) pixels.push([x, y, covered * OPACITY]);
       }
-      stamps.set(key, pixels);
+      const [dx, dy] = [0, 1].map((k) => Int32Array.from(pixels, (pixel) => pixel[k]));
+      stamps.set(key, { reach, dx, dy, over: Float64Array.from(pixels, (pixel) => pixel[2]) });
     }
     return stamps.get(key);
   }
@@ -44,16 +45,17 @@ const drawing = (() => {
   function stampAll(image, xs, ys, colours, shapes, radii) {
     const { data, width, height } = image;
     for (let i = 0; i < xs.length; i++) {
-      const cx = Math.round(xs[i]), cy = Math.round(ys[i]), radius = radii[i];
-      if (!(cx > -radius && cy > -radius && cx < width + radius && cy < height + radius)) continue;
-      const r = colours[3 * i], g = colours[3 * i + 1], b = colours[3 * i + 2], pixels = stamp(shapes[i], radius);
-      for (let k = 0; k < pixels.length; k++) {
-        const pixel = pixels[k], x = cx + pixel[0], y = cy + pixel[1];
-        if (x < 0 || y < 0 || x >= width || y >= height) continue;
-        const at = 4 * (y * width + x), over = pixel[2], under = 1 - over;
-        data[at] = r * over + data[at] * under;
-        data[at + 1] = g * over + data[at + 1] * under;
-        data[at + 2] = b * over + data[at + 2] * under;
+      const cx = Math.round(xs[i]), cy = Math.round(ys[i]), { reach, dx, dy, over } = stamp(shapes[i], radii[i]);
+      if (!(cx >= -reach && cy >= -reach && cx < width + reach && cy < height + reach)) continue;
+      const r = colours[3 * i], g = colours[3 * i + 1], b = colours[3 * i + 2];
+      const whole = cx >= reach && cy >= reach && cx < width - reach && cy < height - reach;
+      for (let k = 0; k < over.length; k++) {
+        const x = cx + dx[k], y = cy + dy[k];
+        if (!whole && (x < 0 || y < 0 || x >= width || y >= height)) continue;
+        const at = 4 * (y * width + x), under = 1 - over[k];
+        data[at] = r * over[k] + data[at] * under;
+        data[at + 1] = g * over[k] + data[at + 1] * under;
+        data[at + 2] = b * over[k] + data[at + 2] * under;
       }
     }
   }

@@ -14,6 +14,7 @@ const atlas = (() => {
     const state = { plane: 0, flats: [], box: [-3, -3, 3, 3], centre: [0, 0], scale: 80, mode: "look", contours: true,
       colours: new Uint8ClampedArray(3 * points.n).fill(110), shapes: new Uint8Array(points.n), radii: null,
       placed: null, point: null, sets: [], outline: null, lines: null };
+    const [us, vs, xs, ys] = [0, 1, 2, 3].map(() => new Float64Array(points.n));  // of the points: in the plane, in pixels
     let width = 0, height = 0, ratio = 1, asked = false, image = null;
 
     // --- coordinates ---
@@ -25,6 +26,7 @@ const atlas = (() => {
     function setPlane(number) {
       state.plane = number;
       state.flats = points.x.map((x, i) => plane().flat(x, i));
+      state.flats.forEach(([u, v], i) => { us[i] = u; vs[i] = v; });
       state.box = boxOf(state.flats);
       state.lines = points.n ? contours(state.flats, points.count, state.box) : null;
       state.sets = state.sets.map((set) => ({ ...set, outline: null }));
@@ -79,10 +81,9 @@ const atlas = (() => {
       if (!image) image = context.createImageData(canvas.width, canvas.height);
       const pixels = new Uint32Array(image.data.buffer);
       pixels.fill((255 << 24) | (paper[2] << 16) | (paper[1] << 8) | paper[0]);
-      const xs = new Float64Array(points.n), ys = new Float64Array(points.n);
       for (let i = 0; i < points.n; i++) {
-        xs[i] = ratio * (width / 2 + (state.flats[i][0] - state.centre[0]) * state.scale);
-        ys[i] = ratio * (height / 2 - (state.flats[i][1] - state.centre[1]) * state.scale);
+        xs[i] = ratio * (width / 2 + (us[i] - state.centre[0]) * state.scale);
+        ys[i] = ratio * (height / 2 - (vs[i] - state.centre[1]) * state.scale);
       }
       drawing.stampAll(image, xs, ys, state.colours, state.shapes, radii());
       context.putImageData(image, 0, 0);

@@ -72,13 +72,24 @@ const trained = (() => {
     const outer = new Float64Array(T), mean = new Float64Array(end - start), variance = new Float64Array(end - start);
     for (let i = 0, t = 0; i < M; i++) for (let j = 0; j <= i; j++) outer[t++] = A[i] * A[j];
     for (let p = start; p < end; p++) {
-      let own = 0, spent = 0;
-      for (let m = 0, at = p * M; m < M; m++) own += gp.m[at + m] * A[m];
-      for (let t = 0, at = p * T; t < T; t++) spent += gp.S[at + t] * outer[t];
-      mean[p - start] = gp.bias[p] + gp.scale[p] * own;
-      variance[p - start] = gp.scale[p] ** 2 * (rest + spent);
+      mean[p - start] = gp.bias[p] + gp.scale[p] * product(gp.m, p * M, A);
+      variance[p - start] = gp.scale[p] ** 2 * (rest + product(gp.S, p * T, outer));
     }
     return { mean, variance };
+  }
+
+  // Σ_i a[at + i] b[i], four sums at a time: most of a placement's time is spent here.
+  function product(a, at, b) {
+    const whole = b.length - (b.length % 4);
+    let s0 = 0, s1 = 0, s2 = 0, s3 = 0, i = 0;
+    for (; i < whole; i += 4) {
+      s0 += a[at + i] * b[i];
+      s1 += a[at + i + 1] * b[i + 1];
+      s2 += a[at + i + 2] * b[i + 2];
+      s3 += a[at + i + 3] * b[i + 3];
+    }
+    for (; i < b.length; i++) s0 += a[at + i] * b[i];
+    return s0 + s1 + (s2 + s3);
   }
 
   // --- encoder: q(x) = N(mean, root rootᵀ), root = diag(stretch) base, base upper triangular [Q Q] ---

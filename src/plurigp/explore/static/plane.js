@@ -3,12 +3,22 @@
 const planes = (() => {
   const NEIGHBOURS = 15;  // rows whose mean stands for a place of a view that is not linear
 
-  // The points of the map: {x: one Float64Array per point, group, certainty, gaps, count}.
-  function openPoints(content, Q) {
-    const n = content.x ? content.x.length / Q : 0;
+  const SIMULATED = 1500;  // positions that a map without rows shows
+
+  // The points of the map: {n, x: one Float64Array per point, group, certainty, gaps, count}.
+  function openPoints(content, model) {
+    if (!content.x) return simulatedPoints(model);
+    const { Q } = model, n = content.x.length / Q;
     const x = Array.from({ length: n }, (_, i) => content.x.slice(i * Q, i * Q + Q).map((v) => v * content.step));
     return { n, x, group: content.group, certainty: content.certainty && content.certainty.map((v) => v / 100),
       gaps: content.gaps && content.gaps.map((v) => v / 20), count: content.count };
+  }
+
+  // A map without rows shows positions drawn from the model's prior.
+  function simulatedPoints(model) {
+    const x = sets.priorPositions(model, SIMULATED), shares = x.map((place) => (model.prior ? answers.priorShares(model, place) : [1]));
+    const certainty = shares.map((own) => Math.max(...own));
+    return { n: SIMULATED, x, group: shares.map((own, i) => (model.prior ? own.indexOf(certainty[i]) + 1 : 0)), certainty, gaps: null, count: null };
   }
 
   const dot = (a, b) => a.reduce((sum, value, i) => sum + value * b[i], 0);
@@ -61,10 +71,10 @@ const planes = (() => {
       const [a, b] = [0, 1].map((k) => Float64Array.from({ length: Q }, (_, q) => content.axes[2 * q + k]));
       const aligned = [a, b].map((axis) => axis.findIndex((v, q) => Math.abs(v) > 0.999 && axis.every((w, p) => p === q || Math.abs(w) < 0.05)));
       const labels = aligned.map((q, k) => (q >= 0 ? `dimension ${q + 1}` : `principal axis ${k + 1}`));
-      list.push(linearPlane(Q > 2 ? "Two-dimensional view" : "Map", labels, centre, a, b));
+      list.push(linearPlane(Q > 2 ? "View (principal axes)" : "Map", labels, centre, a, b));
     } else if (content.flat) {
       const flats = Array.from({ length: points.n }, (_, i) => [content.flat[2 * i] * content.flat_step, content.flat[2 * i + 1] * content.flat_step]);
-      list.push(neighbourPlane("Two-dimensional view (UMAP)", points, flats));
+      list.push(neighbourPlane("View (UMAP)", points, flats));
     }
     const unit = (q) => Float64Array.from({ length: Q }, (_, p) => (p === q ? 1 : 0)), zero = new Float64Array(Q);
     for (let i = 0; i < Q; i++) for (let j = i + 1; j < Q; j++) {
