@@ -320,6 +320,23 @@ def test_axe_finds_nothing(browser, path, tools, scheme):
 
 # --- hostile text ---
 
+EVAL = """() => new Promise((done) => setTimeout(() => {  // later: the driver's own calls are exempt from the policy
+  try { done((0, eval)("1 + 1")); } catch (error) { done(error.name); }
+}, 0))"""
+INLINE = """() => new Promise((done) => setTimeout(() => {
+  const script = document.createElement("script");
+  script.textContent = "window.hacked = 1";
+  document.body.append(script);
+  fetch("https://example.org/").then(() => done("fetched"), () => done(window.hacked ?? "nothing"));
+}, 0))"""
+
+
+def test_the_policy_holds(browser, path, tools):
+    """No eval, no further script and no request, even by a script that ran."""
+    page = tools.Opened(browser, path).page
+    assert page.evaluate(EVAL) == "EvalError"
+    assert page.evaluate(INLINE) == "nothing"
+
 
 @pytest.fixture(scope="module")
 def hostile():
