@@ -77,13 +77,13 @@ def bring(page, state):
 def test_an_answer_moves_the_patient(page):
     assert page.is_visible("#placed-empty")
     place(page)
-    first = page.evaluate("[...explorer.state.placed.q.mean]")
+    first = page.evaluate("[...explorer.panels.place.placed.q.mean]")
     assert page.locator("#placed-groups li").count() == 2
     assert page.locator("#placed-values .value").count() == 4
     assert page.locator("#next button").count() > 0
     page.fill("#field-1", "1.5")
     settle(page)
-    assert page.evaluate("[...explorer.state.placed.q.mean]") != first
+    assert page.evaluate("[...explorer.panels.place.placed.q.mean]") != first
     page.click("#clear")
     settle(page)
     assert page.is_visible("#placed-empty")
@@ -98,11 +98,11 @@ def test_what_cannot_be_read_is_said_beside_its_field(page):
     page.fill("#field-5", "<2")
     settle(page)
     assert page.inner_text("#field-5-error") == ""
-    assert page.evaluate("explorer.state.placed.gaps[5]") is None
+    assert page.evaluate("explorer.panels.place.placed.gaps[5]") is None
 
 
 BRUTE_FORCE = """() => {
-  const { model, state } = explorer, { placed } = state, size = (q) => trained.logDet(q, model.Q);
+  const { model, panels } = explorer, { placed } = panels.place, size = (q) => trained.logDet(q, model.Q);
   const known = (d, value) => ({ values: placed.row.values.with(d, value), seen: placed.row.seen.with(d, true) });
   const slots = (d, raw) => coding.code(model.columns[d], coding.raw(model.columns[d], raw, placed.row.values[d]));
   return placed.gaps.map((gap, d) => {
@@ -115,8 +115,8 @@ BRUTE_FORCE = """() => {
   });
 }"""
 INFORMATION = """() => {
-  const { model, state } = explorer, gaps = state.placed.gaps.flatMap((gap, d) => (gap ? [d] : []));
-  return answers.information(model, state.placed.row, state.placed, gaps);
+  const { placed } = explorer.panels.place, gaps = placed.gaps.flatMap((gap, d) => (gap ? [d] : []));
+  return answers.information(explorer.model, placed.row, placed, gaps);
 }"""
 
 
@@ -149,17 +149,17 @@ def test_a_click_decodes_and_a_drag_changes_the_values(page):
 def test_the_map_by_keyboard_alone(page):
     page.focus("#map")
     page.keyboard.press("Enter")
-    first = page.evaluate("[...explorer.state.point]")
+    first = page.evaluate("[...explorer.panels.point.point]")
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowUp")
-    assert page.evaluate("[...explorer.state.point]") != first
+    assert page.evaluate("[...explorer.panels.point.point]") != first
     assert "Point decoded" in page.inner_text("#status")
     scale = page.evaluate("explorer.map.state.scale")
     page.keyboard.press("+")
     assert page.evaluate("explorer.map.state.scale") > scale
     for key in ("0", "-", "-", "-", "-", "s"):
         page.keyboard.press(key)
-    assert page.evaluate("explorer.state.sets[0].members.length") >= 5
+    assert page.evaluate("explorer.panels.compare.sets[0].members.length") >= 5
     page.focus("#tab-compare")
     page.keyboard.press("ArrowRight")
     assert page.get_attribute("#tab-explain", "aria-selected") == "true"
@@ -176,7 +176,7 @@ def test_panning_and_zooming_by_mouse(page):
     settle(page)
     after = page.evaluate("[...explorer.map.state.centre, explorer.map.state.scale]")
     assert all(a != b for a, b in zip(after, before, strict=True))
-    assert page.evaluate("explorer.state.point") is None  # a drag is no click
+    assert page.evaluate("explorer.panels.point.point") is None  # a drag is no click
 
 
 # --- colours and planes ---
@@ -228,7 +228,7 @@ def test_a_difference_is_that_of_the_predictions(page, study, model):
     """The first group's mean against the second's, as Python predicts them at the rows' positions."""
     bring(page, "compared")
     name = model.schema_.used[0].name
-    found = page.evaluate("explorer.state.sets.map((set) => set.summary[0].mean)")
+    found = page.evaluate("explorer.panels.compare.sets.map((set) => set.summary[0].mean)")
     predicted = model.inverse_transform(study.latent.mean)[name]
     for k, mean in enumerate(found):
         own = predicted[study.clusters.subtype == k + 1]
@@ -251,8 +251,8 @@ def test_a_view_is_in_the_address_and_answers_are_not(browser, path, page, tools
     again.goto(path.as_uri() + address)
     again.wait_for_selector("html[data-ready=yes]", state="attached")
     assert again.input_value("#plane") == "2"
-    assert again.evaluate("explorer.state.placed") is None
-    both = [p.evaluate("[...explorer.state.point]") for p in (page, again)]
+    assert again.evaluate("explorer.panels.place.placed") is None
+    both = [p.evaluate("[...explorer.panels.point.point]") for p in (page, again)]
     assert both[0] == pytest.approx(both[1], rel=1e-5)
 
 

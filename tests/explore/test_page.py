@@ -66,6 +66,7 @@ def test_the_scripts_are_small_and_run_no_text():
     sources = {name: static(f"{name}.js") for name in SCRIPTS}
     for name, source in sources.items():
         assert len(source.splitlines()) <= 350, name
+        assert max(map(len, source.splitlines())) <= 140, name
         assert not re.search(r"\beval\b|new Function|innerHTML|outerHTML|insertAdjacentHTML", source), name
         assert not re.search(r"\bfetch\b|XMLHttpRequest|WebSocket|sendBeacon|import\(|localStorage", source), name
         assert "</script" not in source.lower(), name
@@ -73,7 +74,7 @@ def test_the_scripts_are_small_and_run_no_text():
 
 
 def test_the_scripts_know_every_kind_and_every_coding():
-    families = static("families.js") + static("censored.js")
+    families = static("families.js") + static("counts.js") + static("censored.js")
     coding = static("coding.js")
     for kind in KINDS.values():
         assert re.search(rf"\b{kind.name}\b", families), kind.name

@@ -22,7 +22,7 @@ ANSWER = """async (texts) => {
     field.dispatchEvent(new Event("input"));
     await frame();
     await frame();
-    times.push(explorer.state.took);
+    times.push(explorer.panels.place.took);
   }
   return times;
 }"""

@@ -39,8 +39,11 @@ from plurigp.report.theme import COLOURS, GREY
 from plurigp.report.words import parts_of
 from plurigp.study import StudyResult
 
-SCRIPTS = ("special", "random", "softmax", "families", "censored", "coding", "model", "answers", "sets", "dom", "plane",
-           "drawing", "marks", "map", "values", "form", "compare", "explain", "share", "app")  # fmt: skip
+SCRIPTS = (
+    *("special", "random", "quadrature", "families", "counts", "censored", "coding", "trained", "answers"),  # numbers
+    *("sets", "dom", "valuelist", "planes", "drawing", "marks", "atlas", "form", "sharing"),  # parts of the page
+    *("comparison", "explaining", "world", "colouring", "pointpanel", "placepanel", "comparepanel", "app"),
+)
 FEWEST_FOLLOWED = 5  # patients under observation, at which an outcome curve ends
 
 

@@ -3,8 +3,8 @@
 // values, intervals, group probabilities; and what each further measurement would tell.
 const answers = (() => {
   const { logSumExp } = special;
-  const MIN_VAR = 1e-10;  // of a function, where its square root is taken
-  const NEGLIGIBLE = 1e-12;  // a draw of this weight changes no answer
+  const MIN_VAR = 1e-10; // of a function, where its square root is taken
+  const NEGLIGIBLE = 1e-12; // a draw of this weight changes no answer
 
   // --- draws of x: most from q(x), the last ones from the prior; r is the mixture of both ---
 
@@ -32,7 +32,9 @@ const answers = (() => {
 
   // The prior's groups as normals of the same form as q(x); N(0, I) without groups.
   function priorGroups(model) {
-    const { prior, Q } = model, K = prior ? prior.log_weights.length : 1, ones = new Float64Array(Q).fill(1);
+    const { prior, Q } = model,
+      K = prior ? prior.log_weights.length : 1,
+      ones = new Float64Array(Q).fill(1);
     const eye = Float64Array.from({ length: Q * Q }, (_, i) => (i % (Q + 1) === 0 ? 1 : 0));
     return Array.from({ length: K }, (_, k) => ({
       logWeight: prior ? prior.log_weights[k] : 0,
@@ -44,15 +46,21 @@ const answers = (() => {
 
   // Draws of x with log p(x) − log r(x) of each; groups take turns among the draws from the prior.
   function propose(model, q, noise) {
-    const { Q } = model, S = noise.length / Q, groups = priorGroups(model), K = groups.length;
-    const nPrior = Math.min(Math.max(model.prior_draws, K), S - 1), counts = new Array(K).fill(0);
+    const { Q } = model,
+      S = noise.length / Q,
+      groups = priorGroups(model),
+      K = groups.length;
+    const nPrior = Math.min(Math.max(model.prior_draws, K), S - 1),
+      counts = new Array(K).fill(0);
     const groupOf = (s) => (S - 1 - s) % K;
     for (let s = S - nPrior; s < S; s++) counts[groupOf(s)] += 1;
     return Array.from({ length: S }, (_, s) => {
       const x = positionAt(s >= S - nPrior ? groups[groupOf(s)] : q, noise, s * Q, Q);
       const byGroup = groups.map((group) => logNormalDensity(group, x, Q));
       const drawn = [Math.log((S - nPrior) / S) + logNormalDensity(q, x, Q)];
-      byGroup.forEach((log, k) => { if (counts[k]) drawn.push(Math.log(counts[k] / S) + log); });
+      byGroup.forEach((log, k) => {
+        if (counts[k]) drawn.push(Math.log(counts[k] / S) + log);
+      });
       const prior = byGroup.map((log, k) => groups[k].logWeight + log);
       return { x, prior, logRatio: logSumExp(prior) - logSumExp(drawn) };
     });
@@ -69,7 +77,14 @@ const answers = (() => {
       model.columns.forEach((column, d) => {
         if (!row.seen[d]) return;
         const { mean, variance } = cellMoments(column, draw.f);
-        draw.log += column.family.logProb(column.theta, row.values[d], mean, variance, model.rules[column.rule], model.grids);
+        draw.log += column.family.logProb(
+          column.theta,
+          row.values[d],
+          mean,
+          variance,
+          model.rules[column.rule],
+          model.grids,
+        );
       });
     }
     const total = logSumExp(draws.map((draw) => draw.log));
@@ -78,7 +93,9 @@ const answers = (() => {
   }
 
   function cellMoments(column, f) {
-    const [start, end] = column.functions, mean = [], variance = [];
+    const [start, end] = column.functions,
+      mean = [],
+      variance = [];
     for (let p = start; p < end; p++) {
       mean.push(f.mean[p]);
       variance.push(Math.max(f.variance[p], MIN_VAR));
@@ -107,7 +124,8 @@ const answers = (() => {
 
   // The coded value that a gap is filled with.
   function point(column, found) {
-    const plain = column.levels && found.length === 2 && column.functions[1] - column.functions[0] === 1 && column.yes_or_no;
+    const plain =
+      column.levels && found.length === 2 && column.functions[1] - column.functions[0] === 1 && column.yes_or_no;
     return column.family.point(plain ? [found[1]] : found);
   }
 
@@ -115,20 +133,29 @@ const answers = (() => {
 
   // A draw of one cell at the moments of its functions; columns whose noise is not certain draw it too.
   function drawCell(column, y, f, uniform) {
-    let theta = column.theta, scale = 1;
-    const mean = own(column, f.mean), variance = own(column, f.variance), last = mean.length - 1;
+    let theta = column.theta,
+      scale = 1;
+    const mean = own(column, f.mean),
+      variance = own(column, f.variance),
+      last = mean.length - 1;
     if ("n_cells" in theta) {
       scale = Math.sqrt(theta.n_cells / (2 * random.gamma(uniform, theta.n_cells / 2)));
       theta = { ...theta, noise_scale: scale };
     }
-    const values = Array.from(mean, (m, h) => m + (h === last ? scale : 1) * Math.sqrt(variance[h]) * random.normal(uniform));
+    const values = Array.from(
+      mean,
+      (m, h) => m + (h === last ? scale : 1) * Math.sqrt(variance[h]) * random.normal(uniform),
+    );
     return column.family.sample(uniform, theta, y, values);
   }
 
   // Raw draws of a gap, sorted; x is taken by the weights, evenly, and the same random numbers serve every call.
   function drawGap(model, row, draws, d, n) {
-    const column = model.columns[d], uniform = random.generator(1 + d), out = new Float64Array(n);
-    let s = 0, reached = draws[0].weight;
+    const column = model.columns[d],
+      uniform = random.generator(1 + d),
+      out = new Float64Array(n);
+    let s = 0,
+      reached = draws[0].weight;
     for (let i = 0; i < n; i++) {
       const level = (i + uniform()) / n;
       while (level > reached && s < draws.length - 1) reached += draws[++s].weight;
@@ -150,7 +177,9 @@ const answers = (() => {
 
   // Weibull's positions: n draws make n + 1 equal gaps.
   function quantile(sorted, p) {
-    const n = sorted.length, place = Math.min(Math.max(p * (n + 1) - 1, 0), n - 1), low = Math.floor(place);
+    const n = sorted.length,
+      place = Math.min(Math.max(p * (n + 1) - 1, 0), n - 1),
+      low = Math.floor(place);
     return sorted[low] + (place - low) * (sorted[Math.min(low + 1, n - 1)] - sorted[low]);
   }
 
@@ -162,7 +191,9 @@ const answers = (() => {
 
   // Subtypes of a study: its mixture, averaged over N(mean, sd²); the last share is that of the outliers.
   function memberships(mixture, mean, sd) {
-    const Q = mean.length, C = mixture.weights.length, K = mixture.names.length;
+    const Q = mean.length,
+      C = mixture.weights.length,
+      K = mixture.names.length;
     const logs = Array.from({ length: C }, (_, c) => {
       const wide = mixture.covariances.slice(c * Q * Q, (c + 1) * Q * Q);
       for (let q = 0; q < Q; q++) wide[q * Q + q] += sd[q] ** 2;
@@ -175,8 +206,11 @@ const answers = (() => {
       }
       return log;
     });
-    const total = logSumExp(logs), shares = new Array(K + 1).fill(0);
-    logs.forEach((log, c) => { shares[mixture.subtype[c] === 0 ? K : mixture.subtype[c] - 1] += Math.exp(log - total); });
+    const total = logSumExp(logs),
+      shares = new Array(K + 1).fill(0);
+    logs.forEach((log, c) => {
+      shares[mixture.subtype[c] === 0 ? K : mixture.subtype[c] - 1] += Math.exp(log - total);
+    });
     return shares;
   }
 
@@ -185,14 +219,17 @@ const answers = (() => {
     const shares = new Array(draws[0].prior.length).fill(0);
     for (const draw of draws) {
       const total = logSumExp(draw.prior);
-      draw.prior.forEach((log, k) => { shares[k] += draw.weight * Math.exp(log - total); });
+      draw.prior.forEach((log, k) => {
+        shares[k] += draw.weight * Math.exp(log - total);
+      });
     }
     return shares;
   }
 
   // The same at a position that is known.
   function priorShares(model, x) {
-    const logs = priorGroups(model).map((group) => group.logWeight + logNormalDensity(group, x, model.Q)), total = logSumExp(logs);
+    const logs = priorGroups(model).map((group) => group.logWeight + logNormalDensity(group, x, model.Q)),
+      total = logSumExp(logs);
     return logs.map((log) => Math.exp(log - total));
   }
 
@@ -202,7 +239,9 @@ const answers = (() => {
 
   // Position, groups and, for every gap, expected value, quantiles and levels. Raw units but for `probabilities`.
   function place(model, row, nDraws = model.n_gap_draws) {
-    const q = trained.encode(model, row), few = weigh(model, row, q, model.noise.values), many = weigh(model, row, q, model.noise.gaps);
+    const q = trained.encode(model, row),
+      few = weigh(model, row, q, model.noise.values),
+      many = weigh(model, row, q, model.noise.gaps);
     const groups = model.groups ? memberships(model.groups, q.mean, q.sd) : model.prior ? priorMemberships(many) : [];
     const gaps = model.columns.map((column, d) => (row.seen[d] ? null : describe(model, row, few, many, d, nDraws)));
     const effective = 1 / many.reduce((sum, draw) => sum + draw.weight ** 2, 0);
@@ -210,29 +249,39 @@ const answers = (() => {
   }
 
   function describe(model, row, few, many, d, nDraws) {
-    const column = model.columns[d], found = expected(model, row, few, d), filled = point(column, found);
+    const column = model.columns[d],
+      found = expected(model, row, few, d),
+      filled = point(column, found);
     if (column.levels) return { probabilities: found, point: filled };
     const sorted = drawGap(model, row, many, d, nDraws);
-    return { mean: coding.decodeExactly(column, found[0]), point: coding.decode(column, filled), sorted,
-      quantiles: quantiles(model, column, sorted, LEVELS) };
+    return {
+      mean: coding.decodeExactly(column, found[0]),
+      point: coding.decode(column, filled),
+      sorted,
+      quantiles: quantiles(model, column, sorted, LEVELS),
+    };
   }
 
   // The cells at one position: what a patient there would look like.
   function decode(model, x, nDraws = model.n_gap_draws) {
-    const row = coding.emptyRow(model), draw = { x, weight: 1, f: trained.moments(model, x) };
+    const row = coding.emptyRow(model),
+      draw = { x, weight: 1, f: trained.moments(model, x) };
     return model.columns.map((column, d) => describe(model, row, [draw], [draw], d, nDraws));
   }
 
   // --- the next measurement ---
 
-  const TRIED_VALUES = 7, TRIED_LEVELS = 8;
+  const TRIED_VALUES = 7,
+    TRIED_LEVELS = 8;
 
   // For every gap: by how much knowing it would shrink the sd of the position on average, as a share of now, from
   // E[log det root of q(x | cells, y_d)], y_d by its own predictive distribution.
   function information(model, row, placed, columns) {
-    const { Q } = model, now = trained.logDet(placed.q, Q);
+    const { Q } = model,
+      now = trained.logDet(placed.q, Q);
     return columns.map((d) => {
-      let after = 0, weight = 0;
+      let after = 0,
+        weight = 0;
       for (const [value, share] of possible(model, row, placed.gaps[d], d)) {
         const known = { values: [...row.values], seen: [...row.seen] };
         known.values[d] = value;

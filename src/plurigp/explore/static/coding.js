@@ -7,7 +7,11 @@ const coding = (() => {
   const N = "(?:(?:0|[1-9][0-9]*)(?:\\.[0-9]*)?|\\.[0-9]+)(?:[eE][+-]?[0-9]+)?";
   const ONE_SIDE = new RegExp(`^\\s*(<=|>=|<|>|≤|≥)\\s*([+-]?${N})\\s*$`);
   const BETWEEN = new RegExp(`^\\s*([+-]?${N})\\s*(?:-|–|to)\\s*([+-]?${N})\\s*$`);
-  const MAX_DEVIATIONS = 1e9, SMALLEST = 1e-30, LARGEST = 1e30, MARGIN = 1e-6, MAX_MAGNITUDE = 1e100;
+  const MAX_DEVIATIONS = 1e9,
+    SMALLEST = 1e-30,
+    LARGEST = 1e30,
+    MARGIN = 1e-6,
+    MAX_MAGNITUDE = 1e100;
   const clip = (x, low, high) => Math.min(Math.max(x, low), high);
 
   // --- reading ---
@@ -15,7 +19,8 @@ const coding = (() => {
   // Lower and upper bound that a text spells, equal for a plain number; null where it spells neither.
   function boundsOf(text) {
     if (NUMBER.test(text)) return [Number(text), Number(text)];
-    const one = ONE_SIDE.exec(text), between = BETWEEN.exec(text);
+    const one = ONE_SIDE.exec(text),
+      between = BETWEEN.exec(text);
     if (one) return "<=≤".includes(one[1]) ? [-Infinity, Number(one[2])] : [Number(one[2]), Infinity];
     return between && Number(between[1]) < Number(between[2]) ? [Number(between[1]), Number(between[2])] : null;
   }
@@ -30,9 +35,11 @@ const coding = (() => {
   function parse(column, text, trials = "") {
     if (text.trim() === "") return {};
     const bounds = boundsOf(text);
-    if (!bounds) return { error: column.has_bounds ? "Enter a number or a limit such as <5, >5 or 1-3." : "Enter a number." };
+    if (!bounds)
+      return { error: column.has_bounds ? "Enter a number or a limit such as <5, >5 or 1-3." : "Enter a number." };
     if (!column.has_bounds && bounds[0] !== bounds[1]) return { error: "This column takes plain numbers, no limits." };
-    if (bounds.some((bound) => Number.isFinite(bound) && Math.abs(bound) > MAX_MAGNITUDE)) return { error: "This number is too large." };
+    if (bounds.some((bound) => Number.isFinite(bound) && Math.abs(bound) > MAX_MAGNITUDE))
+      return { error: "This number is too large." };
     const raw = rawOf(column, bounds, trials);
     return raw.error ? raw : { raw };
   }
@@ -43,7 +50,12 @@ const coding = (() => {
     if (column.domain && DOMAINS[column.domain].outside(raw)) return { error: DOMAINS[column.domain].remedy };
     if (column.trials) {
       const most = typeof column.trials === "number" ? column.trials : Number(trials);
-      if (!NUMBER.test(String(most)) || most !== Math.floor(most) || most < 0 || trials === "" && typeof column.trials !== "number")
+      if (
+        !NUMBER.test(String(most)) ||
+        most !== Math.floor(most) ||
+        most < 0 ||
+        (trials === "" && typeof column.trials !== "number")
+      )
         return { error: "Enter the number of trials as well." };
       if (low > most) return { error: "There are more successes than trials." };
       raw = [low, most];
@@ -51,7 +63,9 @@ const coding = (() => {
     if (column.range && (low < column.range[0] || low > column.range[1]))
       return { error: `Enter a number from ${column.range[0]} to ${column.range[1]}.` };
     const coded = code(column, raw);
-    return Math.abs(coded[0]) > MAX_DEVIATIONS && Number.isFinite(raw[0]) ? { error: "This is far from every value seen." } : raw;
+    return Math.abs(coded[0]) > MAX_DEVIATIONS && Number.isFinite(raw[0])
+      ? { error: "This is far from every value seen." }
+      : raw;
   }
 
   // --- coding: the functions `code` of plurigp/data/kinds.py by their names ---
@@ -65,7 +79,9 @@ const coding = (() => {
     in_units: (raw, units) => [inUnits(raw[0], units)],
     amounts_in_units: (raw, units) => (raw[0] > 0 ? [inUnits(raw[0], units), Math.log(units.scale)] : [raw[0], 0]),
     standardise_bounds: (raw, units) => [
-      ...raw.map((bound) => (Number.isFinite(bound) ? (bound - units.shift) / units.scale : Math.sign(bound) * MAX_DEVIATIONS)),
+      ...raw.map((bound) =>
+        Number.isFinite(bound) ? (bound - units.shift) / units.scale : Math.sign(bound) * MAX_DEVIATIONS,
+      ),
       logUnit(raw, units),
     ],
     bounds_in_units: (raw, units) => [inUnits(raw[0], units), inUnits(raw[1], units), logUnit(raw, units)],
@@ -74,7 +90,8 @@ const coding = (() => {
       return [clip(squeeze ? (y * (squeeze - 1) + 0.5) / squeeze : y, MARGIN, 1 - MARGIN)];
     },
     proportions_and_ends([value], { shift, scale }) {
-      const y = clip((value - shift) / scale, 0, 1), inside = y > 0 && y < 1;
+      const y = clip((value - shift) / scale, 0, 1),
+        inside = y > 0 && y < 1;
       return [inside ? clip(y, MARGIN, 1 - MARGIN) : y, inside ? Math.log(scale) : 0];
     },
   };
@@ -103,13 +120,16 @@ const coding = (() => {
 
   // A row without a cell; a fixed number of trials is known all the same.
   function emptyRow(model) {
-    const values = model.columns.map(({ trials, stand_in }) => (typeof trials === "number" ? [stand_in[0], trials] : [...stand_in]));
+    const values = model.columns.map(({ trials, stand_in }) =>
+      typeof trials === "number" ? [stand_in[0], trials] : [...stand_in],
+    );
     return { values, seen: model.columns.map(() => false) };
   }
 
   // A row from answers by column: a place among the levels, or a text and the text of its trials. {row, errors by column}.
   function readRow(model, given) {
-    const row = emptyRow(model), errors = {};
+    const row = emptyRow(model),
+      errors = {};
     model.columns.forEach((column, d) => {
       const answer = given[d];
       if (answer === undefined || answer === null) return;

@@ -19,7 +19,10 @@ const dom = (() => {
 
   // One line of a text from the table: control characters and direction marks as escapes, long ones cut.
   function printable(text, most = 80) {
-    const line = String(text).replace(/[\p{C}\p{Zl}\p{Zp}]/gu, (c) => `\\u${c.codePointAt(0).toString(16).padStart(4, "0")}`);
+    const line = String(text).replace(
+      /[\p{C}\p{Zl}\p{Zp}]/gu,
+      (c) => `\\u${c.codePointAt(0).toString(16).padStart(4, "0")}`,
+    );
     return line.length > most ? `${line.slice(0, most - 1)}…` : line;
   }
 
@@ -39,6 +42,7 @@ const dom = (() => {
     return share < 1 && share > 0.995 ? ">99%" : `${Math.round(100 * share)}%`;
   }
 
+  const count = (whole) => whole.toLocaleString("en-US");
   const token = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
   function download(name, type, content) {
@@ -49,7 +53,9 @@ const dom = (() => {
   }
 
   // Said to screen readers, and shown where `visible`.
-  function say(text) { byId("status").textContent = text; }
+  function say(text) {
+    byId("status").textContent = text;
+  }
 
-  return { byId, el, svg, show, printable, number, percent, token, download, say };
+  return { byId, el, svg, show, printable, number, percent, count, token, download, say };
 })();

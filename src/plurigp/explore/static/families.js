@@ -7,14 +7,29 @@
 //   point(expected)                 the coded value that a gap is filled with
 //   sample(uniform, theta, y, f)    a draw of y given its functions
 const families = (() => {
-  const { HALF_LOG_2PI, TINY, logGamma, logGammaStep, logFactorialRest, roundEven, safeExp, boundedExp, expExcess, softplus,
-    sigmoid, logAddExp, ndtr, logNdtr, ndtri, logBetween } = special;
+  const {
+    HALF_LOG_2PI,
+    TINY,
+    logGamma,
+    logGammaStep,
+    roundEven,
+    safeExp,
+    boundedExp,
+    softplus,
+    sigmoid,
+    logAddExp,
+    ndtr,
+    logNdtr,
+    ndtri,
+    logBetween,
+  } = special;
   const { expect, logExpect, expectedSoftmax } = quadrature;
 
   // --- noise and densities that several share ---
 
-  const FLOOR = 0.01;  // smallest noise sd, in units of the column's own
-  const LOG_FLOOR = Math.log(FLOOR), LOG_2PI = 2 * HALF_LOG_2PI;
+  const FLOOR = 0.01; // smallest noise sd, in units of the column's own
+  const LOG_FLOOR = Math.log(FLOOR),
+    LOG_2PI = 2 * HALF_LOG_2PI;
   const noiseVar = (theta) => FLOOR ** 2 + Math.exp(2 * theta.log_sd);
   const noiseSd = (theta) => Math.sqrt(noiseVar(theta)) * (theta.noise_scale ?? 1);
   const logNormal = (y, mean, variance) => -0.5 * (LOG_2PI + Math.log(variance) + (y - mean) ** 2 / variance);
@@ -50,8 +65,12 @@ const families = (() => {
   const gaussian_hetero = {
     features: value,
     logProb(theta, y, mean, variance, rule) {
-      const square = (y[0] - mean[0]) ** 2, logV = Math.log(variance[0]);
-      const given = (f) => { const v = logAddExp(logV, logVar(f)); return -0.5 * (LOG_2PI + v + square * Math.exp(-v)); };
+      const square = (y[0] - mean[0]) ** 2,
+        logV = Math.log(variance[0]);
+      const given = (f) => {
+        const v = logAddExp(logV, logVar(f));
+        return -0.5 * (LOG_2PI + v + square * Math.exp(-v));
+      };
       return logExpect(given, mean[1], variance[1], rule);
     },
     mean: ownMean,
@@ -59,17 +78,20 @@ const families = (() => {
     sample: (uniform, theta, y, f) => f[0] + Math.hypot(FLOOR, boundedExp(f[1])) * random.normal(uniform),
   };
 
-  const studentVar = (theta) => FLOOR ** 2 + Math.exp(2 * theta.log_scale), studentDf = (theta) => 1 + Math.exp(theta.log_df);
+  const studentVar = (theta) => FLOOR ** 2 + Math.exp(2 * theta.log_scale),
+    studentDf = (theta) => 1 + Math.exp(theta.log_df);
   const student_t = {
     features: value,
     logProb(theta, y, mean, variance, rule) {
-      const own = studentVar(theta), df = studentDf(theta);
+      const own = studentVar(theta),
+        df = studentDf(theta);
       return logExpect((f) => logStudent(y[0], f, own, df), mean[0], variance[0], rule);
     },
     mean: ownMean,
     point: first,
     sample(uniform, theta, y, f) {
-      const df = studentDf(theta), t = random.normal(uniform) / Math.sqrt((2 * random.gamma(uniform, df / 2)) / df);
+      const df = studentDf(theta),
+        t = random.normal(uniform) / Math.sqrt((2 * random.gamma(uniform, df / 2)) / df);
       return f[0] + Math.sqrt(studentVar(theta)) * t;
     },
   };
@@ -129,8 +151,9 @@ const families = (() => {
       const there = bernoulliLogProb(y[0] > 0 ? 1 : 0, mean[0], variance[0], rule);
       return y[0] > 0 ? there + lognormal.logProb(theta, y, [mean[1]], [variance[1]]) - y[1] : there;
     },
-    mean: (theta, y, mean, variance, rule) =>
-      [expect(sigmoid, mean[0], variance[0], rule) * lognormal.mean(theta, y, [mean[1]], [variance[1]])[0]],
+    mean: (theta, y, mean, variance, rule) => [
+      expect(sigmoid, mean[0], variance[0], rule) * lognormal.mean(theta, y, [mean[1]], [variance[1]])[0],
+    ],
     point: first,
     sample: (uniform, theta, y, f) =>
       bernoulli.sample(uniform, theta, y, f) * lognormal.sample(uniform, theta, y, [f[1]]),
@@ -141,17 +164,21 @@ const families = (() => {
   const EDGE = 1e-5;
   const offEdges = (share) => EDGE + (1 - 2 * EDGE) * share;
   function betaLogProb(theta, y, f) {
-    const nu = Math.exp(theta.log_nu), a = nu * offEdges(ndtr(f)), b = nu * offEdges(ndtr(-f));
+    const nu = Math.exp(theta.log_nu),
+      a = nu * offEdges(ndtr(f)),
+      b = nu * offEdges(ndtr(-f));
     return logGamma(nu) - logGamma(a) - logGamma(b) + (a - 1) * Math.log(y) + (b - 1) * Math.log1p(-y);
   }
   function drawBeta(uniform, theta, f) {
-    const nu = Math.exp(theta.log_nu), drawn = random.beta(uniform, nu * offEdges(ndtr(f)), nu * offEdges(ndtr(-f)));
+    const nu = Math.exp(theta.log_nu),
+      drawn = random.beta(uniform, nu * offEdges(ndtr(f)), nu * offEdges(ndtr(-f)));
     return Math.min(Math.max(drawn, Number.EPSILON), 1 - Number.EPSILON);
   }
   const clip = (x, low, high) => Math.min(Math.max(x, low), high);
   const beta = {
     features: (y) => [ndtri(clip(y[0], 1e-4, 1 - 1e-4))],
-    logProb: (theta, y, mean, variance, rule) => logExpect((f) => betaLogProb(theta, y[0], f), mean[0], variance[0], rule),
+    logProb: (theta, y, mean, variance, rule) =>
+      logExpect((f) => betaLogProb(theta, y[0], f), mean[0], variance[0], rule),
     mean: (theta, y, mean, variance, rule) => [expect((f) => offEdges(ndtr(f)), mean[0], variance[0], rule)],
     point: first,
     sample: (uniform, theta, y, f) => drawBeta(uniform, theta, f[0]),
@@ -177,76 +204,15 @@ const families = (() => {
     },
     point: first,
     sample(uniform, theta, y, f) {
-      const [low, high] = cutsOf(theta, f[0]), noise = random.normal(uniform);
+      const [low, high] = cutsOf(theta, f[0]),
+        noise = random.normal(uniform);
       return noise < low ? 0 : noise > high ? 1 : drawBeta(uniform, theta, f[0]);
     },
   };
 
-  // --- counts ---
-
-  const LOG_LARGEST = 41, SLIP = 1e-6;  // of a rate; share of counts that are slips
-  const ceiling = (theta) => theta.log_ceiling ?? LOG_LARGEST;
-  const drawPoisson = (uniform, theta, f) => random.poisson(uniform, Math.exp(Math.min(f, ceiling(theta))));
-
-  // E[e^g] for g = min(f, T), f ~ N(mean, variance).
-  function meanRate(theta, mean, variance) {
-    const top = ceiling(theta), sd = Math.sqrt(variance), d = (mean - top) / sd;
-    const tail = Math.max(Math.exp((-d * d) / 2 - HALF_LOG_2PI) - Math.abs(d) * ndtr(-Math.abs(d)), 0);
-    const low = Math.min(mean, top) - sd * tail;
-    const step = mean - low + variance / 2 + logNdtr(-d - sd), near = Math.min(step, 1);
-    const rest = Math.exp(low) * Math.expm1(near) + Math.exp(low + step) - Math.exp(low + near) + Math.exp(top) * ndtr(d);
-    return Math.exp(low) + Math.max(rest, 0);
-  }
-
-  function logPoisson(y, logRate) {
-    const deviance = y > 0 ? y * expExcess(logRate - Math.log(y)) : Math.exp(logRate);
-    return -deviance - logFactorialRest(y);
-  }
-
-  // log((1 − SLIP) p(y) + SLIP q(y)) with q(y) = m / (y (y + 1)) for counts y ≥ m above the ceiling.
-  function withSlips(theta, y, logProb) {
-    if (!("log_ceiling" in theta)) return logProb;
-    const start = Math.floor(Math.exp(theta.log_ceiling)) + 1, counted = Math.log1p(-SLIP) + logProb;
-    if (y < start) return counted;
-    return logAddExp(counted, Math.log(SLIP) + Math.log(start) - Math.log(y) - Math.log(y + 1));
-  }
-
-  // A family of counts from its log p(y|f) and what its mean is to the rate.
-  const counts = (given, factor, sample) => ({
-    features: (y) => [Math.log1p(y[0])],
-    logProb: (theta, y, mean, variance, rule) =>
-      logExpect((f) => withSlips(theta, y[0], given(theta, y[0], Math.min(f, ceiling(theta)))), mean[0], variance[0], rule),
-    mean: (theta, y, mean, variance) => [factor(theta) * meanRate(theta, mean[0], variance[0])],
-    point: nearestWhole,
-    sample: (uniform, theta, y, f) => sample(uniform, theta, f[0]),
-  });
-
-  const poisson = counts((theta, y, logRate) => logPoisson(y, logRate), () => 1, drawPoisson);
-
-  // The saturated log p(y) less the deviance (families/counts.py says why in this form).
-  function logNegativeBinomial(theta, y, logRate) {
-    const logR = theta.log_r, r = Math.exp(logR), sign = y < r ? 1 : -1, logY = Math.log(y > 0 ? y : 1);
-    const lesser = Math.min(y, r), larger = Math.max(y, r), t = sign * (logRate - logY);
-    const tilted = softplus(sign * (logY - logR) + t) - (lesser / (y + r)) * t;
-    const deviance = (y + r) * (tilted - Math.log1p(lesser / larger));
-    const saturated = logFactorialRest(y + r) - logFactorialRest(r) - logFactorialRest(y) - Math.log1p(y / r);
-    return saturated - Math.max(deviance, 0);
-  }
-  const negative_binomial = counts(logNegativeBinomial, () => 1, (uniform, theta, f) => {
-    const r = Math.exp(theta.log_r);
-    return random.poisson(uniform, (random.gamma(uniform, r) * Math.exp(Math.min(f, ceiling(theta)))) / r);
-  });
-
-  function logZeroInflated(theta, y, logRate) {
-    const some = -softplus(theta.logit_zero);
-    return y === 0 ? logAddExp(-softplus(-theta.logit_zero), some - Math.exp(logRate)) : logPoisson(y, logRate) + some;
-  }
-  const zero_inflated_poisson = counts(logZeroInflated, (theta) => sigmoid(-theta.logit_zero), (uniform, theta, f) =>
-    uniform() < sigmoid(theta.logit_zero) ? 0 : drawPoisson(uniform, theta, f));
-
   // --- levels ---
 
-  const END = 1e3;  // the outermost cut points, as good as infinite
+  const END = 1e3; // the outermost cut points, as good as infinite
   function cutPoints(theta) {
     const cuts = [-END, theta.first_cut];
     for (const gap of theta.log_gaps) cuts.push(cuts[cuts.length - 1] + Math.exp(gap));
@@ -255,21 +221,30 @@ const families = (() => {
   const ordinal = {
     features: value,
     logProb(theta, y, mean, variance) {
-      const cuts = cutPoints(theta), spread = Math.sqrt(1 + variance[0]);
+      const cuts = cutPoints(theta),
+        spread = Math.sqrt(1 + variance[0]);
       return logBetween((cuts[y[0]] - mean[0]) / spread, (cuts[y[0] + 1] - mean[0]) / spread);
     },
     mean(theta, y, mean, variance) {
-      const spread = Math.sqrt(1 + variance[0]), below = cutPoints(theta).map((cut) => ndtr((cut - mean[0]) / spread));
+      const spread = Math.sqrt(1 + variance[0]),
+        below = cutPoints(theta).map((cut) => ndtr((cut - mean[0]) / spread));
       return below.slice(1).map((p, k) => p - below[k]);
     },
-    point(expected) {  // the median level
-      let below = 0, place = 0;
-      for (const p of expected.slice(0, -1)) { below += p; place += below < 0.5 ? 1 : 0; }
+    point(expected) {
+      // the median level
+      let below = 0,
+        place = 0;
+      for (const p of expected.slice(0, -1)) {
+        below += p;
+        place += below < 0.5 ? 1 : 0;
+      }
       return place;
     },
     sample(uniform, theta, y, f) {
       const noisy = f[0] + random.normal(uniform);
-      return cutPoints(theta).slice(1, -1).filter((cut) => noisy > cut).length;
+      return cutPoints(theta)
+        .slice(1, -1)
+        .filter((cut) => noisy > cut).length;
     },
   };
 
@@ -285,7 +260,19 @@ const families = (() => {
     },
   };
 
-  return { gaussian, gaussian_hetero, student_t, lognormal, gamma, zero_lognormal, bernoulli, binomial, beta, zero_one_beta,
-    poisson, negative_binomial, zero_inflated_poisson, ordinal, categorical,
-    parts: { first, logNormal, noiseVar, noiseSd, logGammaOfLog, drawGamma } };
+  return {
+    gaussian,
+    gaussian_hetero,
+    student_t,
+    lognormal,
+    gamma,
+    zero_lognormal,
+    bernoulli,
+    binomial,
+    beta,
+    zero_one_beta,
+    ordinal,
+    categorical,
+    parts: { first, nearestWhole, logNormal, noiseVar, noiseSd, logGammaOfLog, drawGamma },
+  };
 })();

@@ -6,7 +6,9 @@ const form = (() => {
 
   // What an empty field says: the range of most patients.
   function placeholder(everyone) {
-    return everyone.sorted ? `${number(answers.quantile(everyone.sorted, 0.05))} to ${number(answers.quantile(everyone.sorted, 0.95))}` : "";
+    return everyone.sorted
+      ? `${number(answers.quantile(everyone.sorted, 0.05))} to ${number(answers.quantile(everyone.sorted, 0.95))}`
+      : "";
   }
 
   function hint(column) {
@@ -19,37 +21,71 @@ const form = (() => {
 
   // One field; `changed` is called with every keystroke.
   function field(column, d, everyone, changed) {
-    const id = `field-${d}`, error = el("p", { class: "error", id: `${id}-error` });
-    const label = el("label", { for: id }, printable(column.name)), about = el("span", { class: "hint", id: `${id}-hint` }, hint(column));
+    const id = `field-${d}`,
+      error = el("p", { class: "error", id: `${id}-error` });
+    const label = el("label", { for: id }, printable(column.name)),
+      about = el("span", { class: "hint", id: `${id}-hint` }, hint(column));
     const described = { id, "aria-describedby": `${id}-hint ${id}-error`, "data-column": d };
     if (column.levels) {
       const options = column.levels.map((level, k) => el("option", { value: k }, printable(level, 60)));
-      const select = el("select", { ...described, onchange: changed }, el("option", { value: UNKNOWN }, "unknown"), options);
+      const select = el(
+        "select",
+        { ...described, onchange: changed },
+        el("option", { value: UNKNOWN }, "unknown"),
+        options,
+      );
       return { input: select, box: el("div", { class: "field" }, label, about, select, error), error };
     }
-    const input = el("input", { ...described, type: "text", inputmode: column.has_bounds ? "text" : "decimal", autocomplete: "off",
-      spellcheck: "false", placeholder: placeholder(everyone), oninput: changed });
-    const trials = typeof column.trials === "string"
-      ? el("input", { id: `${id}-trials`, type: "text", inputmode: "numeric", autocomplete: "off", placeholder: "out of",
-        "aria-label": `${printable(column.name)}: ${printable(column.trials)}`, oninput: changed }) : null;
-    return { input, trials, box: el("div", { class: "field" }, label, about, el("div", { class: "inputs" }, input, trials), error), error };
+    const input = el("input", {
+      ...described,
+      type: "text",
+      inputmode: column.has_bounds ? "text" : "decimal",
+      autocomplete: "off",
+      spellcheck: "false",
+      placeholder: placeholder(everyone),
+      oninput: changed,
+    });
+    const trials =
+      typeof column.trials === "string"
+        ? el("input", {
+            id: `${id}-trials`,
+            type: "text",
+            inputmode: "numeric",
+            autocomplete: "off",
+            placeholder: "out of",
+            "aria-label": `${printable(column.name)}: ${printable(column.trials)}`,
+            oninput: changed,
+          })
+        : null;
+    return {
+      input,
+      trials,
+      box: el("div", { class: "field" }, label, about, el("div", { class: "inputs" }, input, trials), error),
+      error,
+    };
   }
 
   // The whole form: {read() -> {row, given, nGiven}, clear(), set(d, answer)}.
   function create(target, model, everyone, changed) {
     const fields = model.columns.map((column, d) => field(column, d, everyone[d], changed));
-    dom.show(target, fields.map(({ box }) => box));
+    dom.show(
+      target,
+      fields.map(({ box }) => box),
+    );
 
     function given() {
       return model.columns.map((column, d) => {
         const { input, trials } = fields[d];
         if (input.value === UNKNOWN) return null;
-        return column.levels ? { level: Number(input.value) } : { text: input.value, trials: trials ? trials.value : "" };
+        return column.levels
+          ? { level: Number(input.value) }
+          : { text: input.value, trials: trials ? trials.value : "" };
       });
     }
 
     function read() {
-      const answers_ = given(), { row, errors } = coding.readRow(model, answers_);
+      const answers_ = given(),
+        { row, errors } = coding.readRow(model, answers_);
       fields.forEach(({ input, error }, d) => {
         error.textContent = errors[d] || "";
         input.setAttribute("aria-invalid", String(d in errors));
@@ -65,10 +101,18 @@ const form = (() => {
 
     function filter(query) {
       const wanted = query.trim().toLowerCase();
-      fields.forEach(({ box }, d) => { box.hidden = !String(model.columns[d].name).toLowerCase().includes(wanted); });
+      fields.forEach(({ box }, d) => {
+        box.hidden = !String(model.columns[d].name).toLowerCase().includes(wanted);
+      });
     }
 
-    return { read, set, filter, clear: () => fields.forEach((_, d) => set(d, null)), focus: (d) => fields[d].input.focus() };
+    return {
+      read,
+      set,
+      filter,
+      clear: () => fields.forEach((_, d) => set(d, null)),
+      focus: (d) => fields[d].input.focus(),
+    };
   }
 
   return { create };

@@ -21,7 +21,10 @@ const marks = (() => {
   // Dark on a lighter line, so that it is seen on any points; B and a line still being drawn are dashed.
   function outline(context, pixels, label) {
     context.setLineDash(label === "A" ? [] : [7, 5]);
-    for (const [ink, thick] of [[token("--map"), 4.5], [token("--ink"), 2]]) {
+    for (const [ink, thick] of [
+      [token("--map"), 4.5],
+      [token("--ink"), 2],
+    ]) {
       context.strokeStyle = ink;
       context.lineWidth = thick;
       context.beginPath();
@@ -63,12 +66,20 @@ const marks = (() => {
   }
 
   function crosshair(context, [x, y]) {
-    for (const [ink, thick] of [[token("--map"), 5], [token("--ink"), 2]]) {
+    for (const [ink, thick] of [
+      [token("--map"), 5],
+      [token("--ink"), 2],
+    ]) {
       context.strokeStyle = ink;
       context.lineWidth = thick;
       context.beginPath();
       context.arc(x, y, 9, 0, 2 * Math.PI);
-      for (const [i, j] of [[1, 0], [-1, 0], [0, 1], [0, -1]]) {
+      for (const [i, j] of [
+        [1, 0],
+        [-1, 0],
+        [0, 1],
+        [0, -1],
+      ]) {
         context.moveTo(x + 5 * i, y + 5 * j);
         context.lineTo(x + 15 * i, y + 15 * j);
       }

@@ -19,15 +19,18 @@ const random = (() => {
   // Marsaglia and Tsang (2000); a shape below one is raised by one and corrected by a power.
   function gamma(uniform, shape) {
     if (shape < 1) return gamma(uniform, shape + 1) * Math.pow(uniform(), 1 / shape);
-    const d = shape - 1 / 3, c = 1 / Math.sqrt(9 * d);
+    const d = shape - 1 / 3,
+      c = 1 / Math.sqrt(9 * d);
     for (;;) {
-      const x = normal(uniform), v = (1 + c * x) ** 3;
+      const x = normal(uniform),
+        v = (1 + c * x) ** 3;
       if (v > 0 && Math.log(uniform()) < 0.5 * x * x + d - d * v + d * Math.log(v)) return d * v;
     }
   }
 
   function beta(uniform, a, b) {
-    const x = gamma(uniform, a), y = gamma(uniform, b);
+    const x = gamma(uniform, a),
+      y = gamma(uniform, b);
     return x + y > 0 ? x / (x + y) : a / (a + b);
   }
 
@@ -35,7 +38,8 @@ const random = (() => {
   function binomial(uniform, trials, p) {
     let found = 0;
     while (trials > 30) {
-      const middle = 1 + Math.floor(trials / 2), cut = beta(uniform, middle, trials + 1 - middle);
+      const middle = 1 + Math.floor(trials / 2),
+        cut = beta(uniform, middle, trials + 1 - middle);
       if (cut <= p) {
         found += middle;
         trials -= middle;
@@ -53,7 +57,8 @@ const random = (() => {
   function poisson(uniform, rate) {
     let found = 0;
     while (rate > 20) {
-      const many = Math.floor((7 * rate) / 8), time = gamma(uniform, many);
+      const many = Math.floor((7 * rate) / 8),
+        time = gamma(uniform, many);
       if (time > rate) return found + binomial(uniform, many - 1, rate / time);
       found += many;
       rate -= time;

@@ -1,8 +1,8 @@
 "use strict";
 // Sets of positions: what the model says of their columns, and how two of them differ.
 const sets = (() => {
-  const MOST = 240;  // positions of a set that are looked at
-  const DRAWS_EACH = 2;  // of every cell at each of them
+  const MOST = 240; // positions of a set that are looked at
+  const DRAWS_EACH = 2; // of every cell at each of them
 
   // At most so many of a list, evenly.
   function thinned(list, most = MOST) {
@@ -12,11 +12,14 @@ const sets = (() => {
 
   // Positions drawn from the prior, for a map without rows.
   function priorPositions(model, n) {
-    const uniform = random.generator(7), { Q, prior } = model, K = prior ? prior.log_weights.length : 1;
+    const uniform = random.generator(7),
+      { Q, prior } = model,
+      K = prior ? prior.log_weights.length : 1;
     return Array.from({ length: n }, (_, i) => {
       const z = Float64Array.from({ length: Q }, () => random.normal(uniform));
       if (!prior) return z;
-      let level = (i + 0.5) / n, k = 0;
+      let level = (i + 0.5) / n,
+        k = 0;
       for (; k < K - 1 && level > Math.exp(prior.log_weights[k]); k++) level -= Math.exp(prior.log_weights[k]);
       return z.map((_, a) => {
         let sum = prior.means[k * Q + a];
@@ -28,13 +31,19 @@ const sets = (() => {
 
   // Every column over a set of positions: draws and their moments, or mean probabilities of levels.
   function summarise(model, positions) {
-    const shown = thinned(positions), row = coding.emptyRow(model), uniform = random.generator(11);
-    const found = model.columns.map((column) => (column.levels ? { probabilities: column.levels.map(() => 0) } : { sorted: [] }));
+    const shown = thinned(positions),
+      row = coding.emptyRow(model),
+      uniform = random.generator(11);
+    const found = model.columns.map((column) =>
+      column.levels ? { probabilities: column.levels.map(() => 0) } : { sorted: [] },
+    );
     for (const x of shown) {
       const f = trained.moments(model, x);
       model.columns.forEach((column, d) => {
         if (column.levels) {
-          answers.meanAt(model, column, row.values[d], f).forEach((p, k) => { found[d].probabilities[k] += p / shown.length; });
+          answers.meanAt(model, column, row.values[d], f).forEach((p, k) => {
+            found[d].probabilities[k] += p / shown.length;
+          });
         } else {
           for (let i = 0; i < DRAWS_EACH; i++) {
             found[d].sorted.push(coding.decode(column, answers.drawCell(column, row.values[d], f, uniform)));
@@ -47,8 +56,10 @@ const sets = (() => {
 
   // Mean and sd, of logarithms for columns of positive numbers, where a standardised difference is taken.
   function withMoments(column, draws) {
-    const sorted = Float64Array.from(draws).sort(), scale = column.positive ? Math.log : (v) => v;
-    const mean = average(sorted, (v) => v), centre = average(sorted, scale);
+    const sorted = Float64Array.from(draws).sort(),
+      scale = column.positive ? Math.log : (v) => v;
+    const mean = average(sorted, (v) => v),
+      centre = average(sorted, scale);
     const sd = Math.sqrt(average(sorted, (v) => (scale(v) - centre) ** 2));
     return { sorted, mean, centre, sd: Math.max(sd, 1e-12) };
   }
@@ -64,10 +75,12 @@ const sets = (() => {
     if (a.sorted) return { size: (a.centre - b.centre) / Math.sqrt((a.sd ** 2 + b.sd ** 2) / 2), level: null };
     let best = { size: 0, level: a.probabilities.length - 1 };
     a.probabilities.forEach((p, level) => {
-      const q = b.probabilities[level], size = (p - q) / Math.sqrt(Math.max((p * (1 - p) + q * (1 - q)) / 2, 1e-12));
+      const q = b.probabilities[level],
+        size = (p - q) / Math.sqrt(Math.max((p * (1 - p) + q * (1 - q)) / 2, 1e-12));
       if (Math.abs(size) > Math.abs(best.size)) best = { size, level };
     });
-    if (a.probabilities.length === 2) return { size: Math.sign(a.probabilities[1] - b.probabilities[1]) * Math.abs(best.size), level: 1 };
+    if (a.probabilities.length === 2)
+      return { size: Math.sign(a.probabilities[1] - b.probabilities[1]) * Math.abs(best.size), level: 1 };
     return best;
   }
 

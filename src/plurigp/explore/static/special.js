@@ -2,7 +2,7 @@
 // Special functions in double precision, the same forms as plurigp/likelihoods/special.py.
 const special = (() => {
   const HALF_LOG_2PI = 0.9189385332046727;
-  const TINY = 2.2250738585072014e-308;  // the smallest normal number
+  const TINY = 2.2250738585072014e-308; // the smallest normal number
 
   // Σ_n c_n x^n by Horner's rule.
   function polynomial(coefficients, x) {
@@ -13,12 +13,13 @@ const special = (() => {
 
   // --- log Γ and its kin ---
 
-  const SHIFT = 8;  // from here on Stirling's series is exact to rounding
+  const SHIFT = 8; // from here on Stirling's series is exact to rounding
   const STIRLING = [1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360];
   const STEP_SERIES = [-1 / 8, 1 / 192, -1 / 640, 17 / 14336, -31 / 18432, 691 / 180224];
 
   function logGamma(x) {
-    let product = 1, z = x;
+    let product = 1,
+      z = x;
     for (; z < SHIFT; z++) product *= z;
     return (z - 0.5) * Math.log(z) - z + HALF_LOG_2PI + polynomial(STIRLING, 1 / (z * z)) / z - Math.log(product);
   }
@@ -67,7 +68,8 @@ const special = (() => {
   }
 
   function logSumExp(terms) {
-    let top = -Infinity, sum = 0;
+    let top = -Infinity,
+      sum = 0;
     for (const term of terms) top = Math.max(top, term);
     if (!Number.isFinite(top)) return top;
     for (const term of terms) sum += Math.exp(term - top);
@@ -80,16 +82,17 @@ const special = (() => {
   const BEND = 3.75;
   const ERFC_SERIES = [
     1.1775789345674021, -0.004590054580646413, -0.08424913336651788, 0.059209939998191956, -0.02665866843530574,
-    0.009074997670705354, -0.002413163540417591, 0.0004907758365259076, -6.916973302496576e-05, 4.139027986167327e-06,
-    7.740383066702188e-07, -2.1886401041933243e-07, 1.0764999475956158e-08, 4.521959917801631e-09,
-    -7.754399831738808e-10, -6.318081366535928e-11, 2.868801141192241e-11, 1.946353073900394e-13,
-    -9.653729764229306e-13, 3.254904088445587e-14, 3.354249655606115e-14,
+    0.009074997670705354, -0.002413163540417591, 0.0004907758365259076, -6.916973302496576e-5, 4.139027986167327e-6,
+    7.740383066702188e-7, -2.1886401041933243e-7, 1.0764999475956158e-8, 4.521959917801631e-9, -7.754399831738808e-10,
+    -6.318081366535928e-11, 2.868801141192241e-11, 1.946353073900394e-13, -9.653729764229306e-13, 3.254904088445587e-14,
+    3.354249655606115e-14,
   ];
 
   // e^{t²} erfc(t) for t ≥ 0, by Clenshaw's recurrence.
   function scaledErfc(t) {
     const u = (t - BEND) / (t + BEND);
-    let b1 = 0, b2 = 0;
+    let b1 = 0,
+      b2 = 0;
     for (let n = ERFC_SERIES.length - 1; n > 0; n--) {
       const next = 2 * u * b1 - b2 + ERFC_SERIES[n];
       b2 = b1;
@@ -116,29 +119,50 @@ const special = (() => {
     const target = Math.log(p);
     let x = p < 0.1 ? -Math.sqrt(Math.max(-2 * target - Math.log(-2 * target * 2 * Math.PI), 1)) : (p - 0.5) * 2.6;
     for (let step = 0; step < 12; step++) {
-      const change = (logNdtr(x) - target) * mills(-x);  // the slope of log Φ is 1 / R
+      const change = (logNdtr(x) - target) * mills(-x); // the slope of log Φ is 1 / R
       x -= change;
       if (Math.abs(change) < 1e-15 * (1 + Math.abs(x))) break;
     }
     return x;
   }
 
-  const TAIL = 8, NARROW = 0.1;
+  const TAIL = 8,
+    NARROW = 0.1;
 
   // log(Φ(high) − Φ(low)) for low < high, on the side where Φ is small: nothing cancels.
   function logBetween(low, high) {
     if (low + high > 0) [low, high] = [-high, -low];
-    const width = high - low, middle = (low + high) / 2;
+    const width = high - low,
+      middle = (low + high) / 2;
     if (width * (1 + Math.abs(middle)) < NARROW) {
-      const m2 = middle * middle, w2 = width * width;
+      const m2 = middle * middle,
+        w2 = width * width;
       const series = ((m2 - 1) * w2) / 24 + ((m2 * m2 - 6 * m2 + 3) * w2 * w2) / 1920;
       return logDensity(middle) + Math.log(width) + Math.log1p(series);
     }
     if (high >= -TAIL) return Math.log(ndtr(high) - ndtr(low));
-    const fall = Math.exp((-width * (-high - low)) / 2);  // φ(low) / φ(high)
+    const fall = Math.exp((-width * (-high - low)) / 2); // φ(low) / φ(high)
     return logDensity(high) + Math.log(mills(-high) - (fall > 0 ? fall * mills(-low) : 0));
   }
 
-  return { HALF_LOG_2PI, TINY, polynomial, logGamma, logGammaStep, logFactorialRest, roundEven, safeExp, boundedExp, expExcess,
-    softplus, sigmoid, logAddExp, logSumExp, ndtr, logNdtr, ndtri, logBetween };
+  return {
+    HALF_LOG_2PI,
+    TINY,
+    polynomial,
+    logGamma,
+    logGammaStep,
+    logFactorialRest,
+    roundEven,
+    safeExp,
+    boundedExp,
+    expExcess,
+    softplus,
+    sigmoid,
+    logAddExp,
+    logSumExp,
+    ndtr,
+    logNdtr,
+    ndtri,
+    logBetween,
+  };
 })();

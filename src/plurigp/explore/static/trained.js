@@ -4,7 +4,14 @@ const trained = (() => {
   // {dtype, shape, data in base64} -> Float64Array, whatever was stored.
   function unpack({ dtype, data }) {
     const bytes = Uint8Array.from(atob(data), (letter) => letter.charCodeAt(0));
-    const types = { f4: Float32Array, f8: Float64Array, u1: Uint8Array, u2: Uint16Array, i2: Int16Array, u4: Uint32Array };
+    const types = {
+      f4: Float32Array,
+      f8: Float64Array,
+      u1: Uint8Array,
+      u2: Uint16Array,
+      i2: Int16Array,
+      u4: Uint32Array,
+    };
     return Float64Array.from(new types[dtype](bytes.buffer));
   }
 
@@ -34,16 +41,22 @@ const trained = (() => {
 
   const KERNELS = {
     rbf: (inner, square) => Math.exp(-0.5 * square),
-    matern52: (inner, square) => { const r = Math.sqrt(5 * square + 1e-12); return (1 + r + (r * r) / 3) * Math.exp(-r); },
+    matern52: (inner, square) => {
+      const r = Math.sqrt(5 * square + 1e-12);
+      return (1 + r + (r * r) / 3) * Math.exp(-r);
+    },
     linear: (inner) => inner,
   };
 
   function kernelAt(gp, Q, x, z, at) {
     let total = 0;
     gp.parts.forEach((part, n) => {
-      let inner = 0, square = 0;
+      let inner = 0,
+        square = 0;
       for (let q = 0; q < Q; q++) {
-        const scale = gp.lengthscales[n * Q + q], a = x[q] / scale, b = z[at + q] / scale;
+        const scale = gp.lengthscales[n * Q + q],
+          a = x[q] / scale,
+          b = z[at + q] / scale;
         inner += a * b;
         square += (a - b) ** 2;
       }
@@ -54,7 +67,9 @@ const trained = (() => {
 
   // A = W k(Z, x) [M], W lower triangular; and the variance that the inducing points leave.
   function project(model, x) {
-    const { gp, Q, M } = model, k = new Float64Array(M), A = new Float64Array(M);
+    const { gp, Q, M } = model,
+      k = new Float64Array(M),
+      A = new Float64Array(M);
     for (let m = 0; m < M; m++) k[m] = kernelAt(gp, Q, x, gp.Z, m * Q);
     let rest = kernelAt(gp, Q, x, x, 0);
     for (let m = 0; m < M; m++) {
@@ -68,8 +83,12 @@ const trained = (() => {
 
   // Mean and variance of the functions from `start` up to `end` at a position [Q].
   function moments(model, x, start = 0, end = model.P) {
-    const { gp, M } = model, { A, rest } = project(model, x), T = (M * (M + 1)) / 2;
-    const outer = new Float64Array(T), mean = new Float64Array(end - start), variance = new Float64Array(end - start);
+    const { gp, M } = model,
+      { A, rest } = project(model, x),
+      T = (M * (M + 1)) / 2;
+    const outer = new Float64Array(T),
+      mean = new Float64Array(end - start),
+      variance = new Float64Array(end - start);
     for (let i = 0, t = 0; i < M; i++) for (let j = 0; j <= i; j++) outer[t++] = A[i] * A[j];
     for (let p = start; p < end; p++) {
       mean[p - start] = gp.bias[p] + gp.scale[p] * product(gp.m, p * M, A);
@@ -81,7 +100,11 @@ const trained = (() => {
   // Σ_i a[at + i] b[i], four sums at a time: most of a placement's time is spent here.
   function product(a, at, b) {
     const whole = b.length - (b.length % 4);
-    let s0 = 0, s1 = 0, s2 = 0, s3 = 0, i = 0;
+    let s0 = 0,
+      s1 = 0,
+      s2 = 0,
+      s3 = 0,
+      i = 0;
     for (; i < whole; i += 4) {
       s0 += a[at + i] * b[i];
       s1 += a[at + i + 1] * b[i + 1];
@@ -99,7 +122,9 @@ const trained = (() => {
 
   // The encoder's inputs: standardised features, zero at gaps, then the missingness indicators.
   function inputs(model, row) {
-    const { encoder } = model, E = model.n_features, read = new Float64Array(E + encoder.indicators.length);
+    const { encoder } = model,
+      E = model.n_features,
+      read = new Float64Array(E + encoder.indicators.length);
     const seen = new Uint8Array(E);
     model.columns.forEach((column, d) => {
       if (!row.seen[d]) return;
@@ -109,13 +134,17 @@ const trained = (() => {
         read[e] = softClip((feature - encoder.shift[e]) / encoder.scale[e]);
       });
     });
-    encoder.indicators.forEach((d, n) => { read[E + n] = row.seen[d] ? 1 : 0; });
+    encoder.indicators.forEach((d, n) => {
+      read[E + n] = row.seen[d] ? 1 : 0;
+    });
     return { read, seen };
   }
 
   // One hidden tanh layer.
   function network(net, read, Q) {
-    const U = net.b1.length, hidden = Float64Array.from(net.b1), out = Float64Array.from(net.b2);
+    const U = net.b1.length,
+      hidden = Float64Array.from(net.b1),
+      out = Float64Array.from(net.b2);
     read.forEach((value, i) => {
       if (value !== 0) for (let u = 0; u < U; u++) hidden[u] += value * net.w1[i * U + u];
     });
@@ -128,7 +157,8 @@ const trained = (() => {
 
   // W lower triangular with WᵀW = A⁻¹: Cholesky's factor, inverted.
   function inverseRoot(A, Q) {
-    const L = new Float64Array(Q * Q), W = new Float64Array(Q * Q);
+    const L = new Float64Array(Q * Q),
+      W = new Float64Array(Q * Q);
     for (let i = 0; i < Q; i++) {
       for (let j = 0; j <= i; j++) {
         let sum = A[i * Q + j];
@@ -146,7 +176,10 @@ const trained = (() => {
 
   // Factor analysis: Λ = I + Σ_e p_e l_e l_eᵀ over the features seen, mean Λ⁻¹ Σ_e p_e l_e y_e, base W ᵀ with WᵀW = Λ⁻¹.
   function factors(model, read, seen) {
-    const { encoder, Q } = model, Lam = new Float64Array(Q * Q), b = new Float64Array(Q), L = encoder.loadings;
+    const { encoder, Q } = model,
+      Lam = new Float64Array(Q * Q),
+      b = new Float64Array(Q),
+      L = encoder.loadings;
     for (let q = 0; q < Q; q++) Lam[q * Q + q] = 1;
     for (let e = 0; e < seen.length; e++) {
       if (!seen[e]) continue;
@@ -156,25 +189,42 @@ const trained = (() => {
         for (let j = 0; j <= i; j++) Lam[i * Q + j] += weight * L[e * Q + i] * L[e * Q + j];
       }
     }
-    const W = inverseRoot(Lam, Q), base = new Float64Array(Q * Q), mean = new Float64Array(Q);
+    const W = inverseRoot(Lam, Q),
+      base = new Float64Array(Q * Q),
+      mean = new Float64Array(Q);
     for (let i = 0; i < Q; i++) {
       let part = 0;
-      for (let j = 0; j <= i; j++) { part += W[i * Q + j] * b[j]; base[j * Q + i] = W[i * Q + j]; }
+      for (let j = 0; j <= i; j++) {
+        part += W[i * Q + j] * b[j];
+        base[j * Q + i] = W[i * Q + j];
+      }
       for (let j = 0; j <= i; j++) mean[j] += W[i * Q + j] * part;
     }
     return { mean, base };
   }
 
-  const rowNorms = (base, Q) => Float64Array.from({ length: Q }, (_, i) => Math.hypot(...base.subarray(i * Q, i * Q + Q)));
+  const rowNorms = (base, Q) =>
+    Float64Array.from({ length: Q }, (_, i) => Math.hypot(...base.subarray(i * Q, i * Q + Q)));
 
   function encode(model, row) {
-    const { encoder, Q } = model, { read, seen } = inputs(model, row);
-    const shift = network(encoder.net_mean, read, Q), spread = network(encoder.net_sd, read, Q);
+    const { encoder, Q } = model,
+      { read, seen } = inputs(model, row);
+    const shift = network(encoder.net_mean, read, Q),
+      spread = network(encoder.net_sd, read, Q);
     if (encoder.type === "factors") {
-      const { mean, base } = factors(model, read, seen), norms = rowNorms(base, Q), stretch = spread.map(Math.exp);
-      return { mean: mean.map((m, q) => m + norms[q] * shift[q]), stretch, base, sd: norms.map((n, q) => n * stretch[q]) };
+      const { mean, base } = factors(model, read, seen),
+        norms = rowNorms(base, Q),
+        stretch = spread.map(Math.exp);
+      return {
+        mean: mean.map((m, q) => m + norms[q] * shift[q]),
+        stretch,
+        base,
+        sd: norms.map((n, q) => n * stretch[q]),
+      };
     }
-    const mean = shift.map((m, q) => m + encoder.offset[q]), base = new Float64Array(Q * Q), sd = spread.map(special.sigmoid);
+    const mean = shift.map((m, q) => m + encoder.offset[q]),
+      base = new Float64Array(Q * Q),
+      sd = spread.map(special.sigmoid);
     for (let e = 0; e < seen.length; e++) for (let q = 0; q < Q; q++) mean[q] += read[e] * encoder.linear[e * Q + q];
     for (let q = 0; q < Q; q++) base[q * Q + q] = 1;
     return { mean, stretch: sd, base, sd };
@@ -183,11 +233,12 @@ const trained = (() => {
   // Covariance of q(x) [Q Q].
   function covariance(q, Q) {
     const out = new Float64Array(Q * Q);
-    for (let i = 0; i < Q; i++) for (let j = 0; j < Q; j++) {
-      let sum = 0;
-      for (let k = 0; k < Q; k++) sum += q.base[i * Q + k] * q.base[j * Q + k];
-      out[i * Q + j] = q.stretch[i] * q.stretch[j] * sum;
-    }
+    for (let i = 0; i < Q; i++)
+      for (let j = 0; j < Q; j++) {
+        let sum = 0;
+        for (let k = 0; k < Q; k++) sum += q.base[i * Q + k] * q.base[j * Q + k];
+        out[i * Q + j] = q.stretch[i] * q.stretch[j] * sum;
+      }
     return out;
   }
 
