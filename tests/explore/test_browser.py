@@ -304,6 +304,17 @@ def test_a_phone_never_scrolls_sideways(browser, path, tools):
     opened.check()
 
 
+def test_on_paper_the_map_is_light(browser, path, tools):
+    page = tools.Opened(browser, path, color_scheme="dark").page
+    corner = "() => document.getElementById('map').getContext('2d').getImageData(0, 0, 1, 1).data[0]"
+    settle(page)
+    assert page.evaluate(corner) < 60
+    page.emulate_media(media="print")
+    settle(page)
+    assert page.evaluate(corner) == 255
+    assert page.is_hidden("#tabs")
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing(browser, path, tools, scheme):
     pytest.importorskip("axe_playwright_python", reason="axe-playwright-python is not installed")

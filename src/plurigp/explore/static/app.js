@@ -108,6 +108,7 @@
       byId("map").toBlob((blob) => dom.download("map.png", "image/png", blob));
     });
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => map.draw());
+    matchMedia("print").addEventListener("change", () => map.paint()); // at once: paper waits for no frame
   }
 
   function fillMenus() {

@@ -6,6 +6,7 @@ const atlas = (() => {
   const NUDGE = 12; // pixels that an arrow key moves
   const CIRCLE = 60; // radius in pixels of the set that a key takes around the point
   const ELLIPSES = [1.51, 2.45]; // 68 % and 95 % of a two-dimensional normal, in sds
+  const NARROW = 560; // pixels: a phone
   const CLICK = 4; // pixels that a click may move
 
   // canvas: where to draw; points, planes: of plane.js; ask: {picked(place, moving), lassoed(members, outline), moved()}.
@@ -123,15 +124,17 @@ const atlas = (() => {
       context.putImageData(image, 0, 0);
     }
 
-    // Smaller points where there are more of them; bins by the rows they stand for.
+    // Smaller points where there are more of them, or less room; bins by the rows they stand for.
     function radii() {
-      const plain = points.n > 20000 ? 1.4 : points.n > 4000 ? 2.2 : points.n > 800 ? 3 : 4;
-      const key = `${ratio}:${points.n}`;
+      const plain = points.n > 20000 ? 1.4 : points.n > 4000 ? 2.2 : points.n > 800 ? 3 : 4,
+        fit = width < NARROW ? 0.75 : 1;
+      const key = `${ratio}:${width < NARROW}`;
       if (!state.radii || state.radii.key !== key) {
         const values = Float64Array.from(
           { length: points.n },
           (_, i) =>
-            Math.round(2 * ratio * (points.count ? Math.min(1.2 + Math.log2(points.count[i]) * 0.7, 8) : plain)) / 2,
+            Math.round(2 * ratio * fit * (points.count ? Math.min(1.2 + Math.log2(points.count[i]) * 0.7, 8) : plain)) /
+            2,
         );
         state.radii = { key, values };
       }
