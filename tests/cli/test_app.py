@@ -7,7 +7,20 @@ from typer.testing import CliRunner
 
 from plurigp.cli.app import app
 
-VERBS = ("check", "fit", "transform", "impute", "gaps", "score", "sample", "study", "report", "demo", "reproduce")
+VERBS = (
+    "check",
+    "fit",
+    "transform",
+    "impute",
+    "gaps",
+    "score",
+    "sample",
+    "study",
+    "report",
+    "explore",
+    "demo",
+    "reproduce",
+)
 LAZY = """
 import sys
 import plurigp.cli

@@ -28,6 +28,9 @@ def test_it_prints_and_writes_what_it_promises(tmp_path, capsys, monkeypatch):
     assert len(filled) == 150
     assert filled.notna().all(axis=None)
     assert (out / "report.html").stat().st_size > 10**6
+    assert 'href="explorer.html"' in (out / "report.html").read_text(encoding="utf-8")
+    assert "explorer.html" in said.splitlines()[-1]
+    assert 10**5 < (out / "explorer.html").stat().st_size < 8 * 10**6
     result = plurigp.load_study(out)
     assert result.config["time"] == "follow_up_days"
     assert set(result.columns.loc[~result.columns["used"], "column"]) == {"follow_up_days", "died"}

@@ -12,11 +12,12 @@ from plurigp.cli.check import check
 from plurigp.cli.cohort import cohort
 from plurigp.cli.demo import demo
 from plurigp.cli.errors import one_line_errors
+from plurigp.cli.explore import explore
 from plurigp.cli.fit import fit
 from plurigp.cli.report import report
 from plurigp.cli.study import study
 
-VERBS = (cohort, check, fit, transform, impute, gaps, score, sample, study, report, demo)
+VERBS = (cohort, check, fit, transform, impute, gaps, score, sample, study, report, explore, demo)
 
 app = typer.Typer(
     name="plurigp",
@@ -64,6 +65,7 @@ def plurigp(
       plurigp transform model patients.csv --out latent.csv
       plurigp impute model patients.csv --out filled.csv
       plurigp study patients.csv --out run              find and test subtypes, write run/report.html
+      plurigp explore run                               write run/explorer.html: place a patient, decode a point
     """
 
 

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from plurigp.cli.check import say_schema
+from plurigp.cli.explore import EXPLORER
 from plurigp.cli.files import check_folder
 from plurigp.cli.options import Epochs, FolderOut, References, Refits, given
 from plurigp.cli.report import REPORT, write_page
@@ -32,8 +33,8 @@ def demo(
     """Run a whole study on the bundled SUPPORT table.
 
     Studies 4,500 of its 9,105 seriously ill hospital patients: prints the inferred kinds, looks for subtypes, tests
-    whether they are groups, compares their survival, and writes a report and the completed table. The same command
-    resumes an interrupted run.
+    whether they are groups, compares their survival, and writes a report, a page to explore the map with and the
+    completed table. The same command resumes an interrupted run.
 
     \b
     Example:
@@ -65,4 +66,4 @@ def demo(
     say_page_table(page_tables(result)["predictions"])
     say_study(result, out, write_page(result, out / REPORT, out))
     say(f"wrote {out / 'filled.csv'}: the table with its gaps filled")
-    say(f"done in {time.perf_counter() - started:.0f} s; open {out / REPORT}")
+    say(f"done in {time.perf_counter() - started:.0f} s; open {out / REPORT} and {out / EXPLORER}")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from plurigp.cli.errors import CommandError, about
+from plurigp.cli.explore import EXPLORER
 from plurigp.cli.files import check_file
 from plurigp.cli.options import Force
 from plurigp.cli.text import say
@@ -66,16 +67,30 @@ def report(
 def write_page(
     result: "StudyResult", path: Path, folder: Path, title: str | None = None, table: "pd.DataFrame | None" = None
 ) -> list[str]:
-    """Write the page, and every figure as SVG and PNG where a browser is installed; lines that say what was written."""
+    """Write the page, the explorer beside it, and every figure as SVG and PNG where a browser is installed; lines that
+    say what was written."""
     from plurigp.core.types import DataError
     from plurigp.report import find_browser, report_figures, write_pictures, write_report
 
-    write_report(result, path, title, table)
-    browser = find_browser()
+    explorer, said = write_beside(result, path)
+    write_report(result, path, title, table, explorer)
+    lines, browser = [f"wrote {path}", said], find_browser()
     if browser is None:
-        return [f"wrote {path}"]
+        return lines
     try:
         pictures = write_pictures(browser, report_figures(result), folder / FIGURES)
     except DataError as error:
-        return [f"wrote {path}", f"the figures were not written as files: {error}"]
-    return [f"wrote {path}", f"wrote {len(pictures) // 2} figures as SVG and PNG to {folder / FIGURES}"]
+        return [*lines, f"the figures were not written as files: {error}"]
+    return [*lines, f"wrote {len(pictures) // 2} figures as SVG and PNG to {folder / FIGURES}"]
+
+
+def write_beside(result: "StudyResult", path: Path) -> tuple[str | None, str]:
+    """The explorer beside the report: its name, for the link, and a line that says whether it was written."""
+    from plurigp.core.types import DataError
+    from plurigp.explore import write_explorer
+
+    target = path.with_name(EXPLORER)
+    try:
+        return EXPLORER, f"wrote {write_explorer(result, target)}: place a patient, decode a point, compare"
+    except DataError as error:
+        return None, f"no explorer was written: {error}"

@@ -29,8 +29,9 @@ FURTHER_STYLE = re.compile(r'getElementById\("([0-9a-f]{64})"\)')  # and others,
 UNSAFE = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
 
 
-def render_report(result: StudyResult, title: str | None = None, table: Any = None) -> str:
-    """The whole page; the table that was studied, where it is given, adds row numbers and its columns to the map."""
+def render_report(result: StudyResult, title: str | None = None, table: Any = None, explorer: str | None = None) -> str:
+    """The whole page; the table that was studied, where it is given, adds row numbers and its columns to the map, and
+    the name of an explorer that lies beside it a link."""
     cells = None if table is None else studied_cells(result, table)
     figures = {figure.name: figure for figure in report_figures(result, cells)}
     plotly, own, css = plotly_js(), text_of("report.js"), text_of("report.css")
@@ -49,12 +50,15 @@ def render_report(result: StudyResult, title: str | None = None, table: Any = No
         made_by=plurigp.__version__,
         shown_points=min(MOST_POINTS, result.facts["n_rows"]),
         with_rows=cells is not None,
+        explorer=explorer,
     )
 
 
-def write_report(result: StudyResult, path: str | Path, title: str | None = None, table: Any = None) -> Path:
+def write_report(
+    result: StudyResult, path: str | Path, title: str | None = None, table: Any = None, explorer: str | None = None
+) -> Path:
     """Render and write; the same result gives the same bytes."""
-    page = render_report(result, title, table)
+    page = render_report(result, title, table, explorer)
     with whole_file(Path(path)) as part:
         part.write_text(page, encoding="utf-8")
     return Path(path)
