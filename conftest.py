@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 # Tests compile far more than they compute: XLA's older code generator without optimisation compiles three times
 # as fast. A jaxlib that no longer knows the flag stops at once and names it.
@@ -35,6 +36,21 @@ def _few_memory_maps() -> Iterator[None]:
     if maps.exists() and maps.read_bytes().count(b"\n") > MAX_MAPS:
         jax.clear_caches()
         gc.collect()
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """One Chromium for all tests of a process: Playwright runs only once at a time."""
+    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    from plurigp.report import find_browser
+
+    chromium = find_browser()
+    if chromium is None:
+        pytest.skip("no Chromium, Chrome or Edge on this machine")
+    with sync_api.sync_playwright() as driver:
+        started = driver.chromium.launch(executable_path=str(chromium), args=["--no-sandbox"])
+        yield started
+        started.close()
 
 
 class Watchdog:

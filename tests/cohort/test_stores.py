@@ -120,6 +120,15 @@ def test_too_little_memory():
         engine.close()
 
 
+@pytest.fixture
+def _hears_ctrl_c():
+    """Where tests run in the background of a shell, SIGINT is ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("_hears_ctrl_c")
 def test_ctrl_c_ends_a_statement_and_leaves_nothing():
     engine = DuckDB(threads=1)
     killer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))

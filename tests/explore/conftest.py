@@ -12,7 +12,6 @@ from plurigp import PluriGP
 from plurigp.data import to_rows
 from plurigp.data.limits import text_of_bounds
 from plurigp.datasets import simulate
-from plurigp.report import find_browser
 from plurigp.study import Clusters, Consensus, Map, Nulls, StudyResult
 from plurigp.study.findings.mixture import Mixture, memberships
 from plurigp.study.findings.valley import Valleys
@@ -108,18 +107,6 @@ class Opened:
         """It was silent."""
         assert self.said == []
         assert [url for url in self.asked if not url.startswith(("data:", "blob:"))] == [self.path.as_uri()]
-
-
-@pytest.fixture(scope="session")
-def browser():
-    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    chromium = find_browser()
-    if chromium is None:
-        pytest.skip("no Chromium, Chrome or Edge on this machine")
-    with sync_api.sync_playwright() as driver:
-        started = driver.chromium.launch(executable_path=str(chromium), args=["--no-sandbox"])
-        yield started
-        started.close()
 
 
 @pytest.fixture(scope="session")

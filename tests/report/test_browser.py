@@ -11,15 +11,7 @@ from plurigp.report.browser import print_pdf, write_pictures
 
 CHROMIUM = find_browser()
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium, Chrome or Edge on this machine")
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with playwright.sync_playwright() as driver:
-        started = driver.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox"])
-        yield started
-        started.close()
+pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
 
 class Opened:

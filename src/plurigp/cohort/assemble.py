@@ -16,6 +16,7 @@ from plurigp.core.text import at, show
 from plurigp.core.types import DataError
 from plurigp.data import ASIDE, KINDS, Column, Schema, infer_schema
 from plurigp.data.censoring import write_bounds
+from plurigp.data.kinds import Origin
 
 PATIENT = "patient"
 Kind = dict[str, Any]  # what is declared of a column
@@ -89,7 +90,8 @@ def assemble_table(spec: Specification, cells: Cells) -> tuple[pd.DataFrame, Sch
 def _measured_all_the_same(spec: Specification, frame: pd.DataFrame, schema: Schema) -> dict[str, Kind]:
     """Values that look like ids to inference: they were measured."""
     names = [f.name for f in spec.measured("value") if f.kind is None and schema[f.name].kind == ASIDE]
-    number, limits = ({"kind": kind, "reason": "measured values"} for kind in ("gaussian", "censored_gaussian"))
+    made = Origin.MEASUREMENT, Origin.MEASUREMENT_WITH_LIMITS
+    number, limits = ({"kind": origin.value, "reason": "measured values"} for origin in made)
     return {name: limits if frame[name].dtype == "str" else number for name in names if frame[name].nunique() > 1}
 
 
@@ -141,7 +143,7 @@ def _value_column(feature: Feature, found: ValueCells, rows: np.ndarray, n_rows:
     bounds = np.full((n_rows, 2), np.nan)
     bounds[place, 0], bounds[place, 1] = found.low[own], found.high[own]
     bounds[np.isinf(bounds).all(axis=1)] = np.nan  # limits on both sides say nothing
-    kind = "censored_gaussian" if feature.kind in (None, ASIDE) else feature.kind
+    kind = Origin.MEASUREMENT_WITH_LIMITS.value if feature.kind in (None, ASIDE) else feature.kind
     if (bounds[:, 0] < bounds[:, 1]).any() and not KINDS[kind].has_bounds:
         fitting = " or ".join(f'"{name}"' for name, one in KINDS.items() if "upper" in one.settings)
         finding = f'some values are limits such as "<5", which the kind {kind} does not take'

@@ -17,6 +17,7 @@ from plurigp.cohort.toml_lines import (
 )  # fmt: skip
 from plurigp.core.text import listing, nearest
 from plurigp.data import ASIDE, KINDS
+from plurigp.data.kinds import Origin
 
 COMMON = ("name", "codes", "window", "kind")
 KEYS = {
@@ -26,7 +27,7 @@ KEYS = {
     "demographic": ("name", "demographic", "kind"),
 }
 ALL_KEYS = tuple(dict.fromkeys(key for keys in KEYS.values() for key in keys))
-DEFAULT_KINDS = {"present": "bernoulli", "count": "poisson"}
+DEFAULT_KINDS = {"present": Origin.PRESENCE.value, "count": Origin.COUNT.value}
 
 
 def parse_feature(place: Place, named: Names) -> Feature:
@@ -71,7 +72,7 @@ def _value(section: Section, plain: Feature) -> Feature:
     unit = section.get("unit", some_text, None)
     if "convert" in section and unit is None:
         raise section.error("convert", 'needs the unit that it converts to; add unit = "...".')
-    kind = "poisson" if statistic == "count" and plain.kind is None else plain.kind
+    kind = Origin.COUNT.value if statistic == "count" and plain.kind is None else plain.kind
     return Feature(
         **_fields(plain, statistic=statistic, kind=kind, unit=unit,
                   convert=_conversions(section),
@@ -118,5 +119,5 @@ def a_kind(value: object) -> str:
 def parse_outcome(place: Place, named: Names) -> Outcome:
     """One [[outcome]]."""
     section = Section(named.file, place, ("name", "codes", "kind"))
-    kind = section.get("kind", one_of("weibull", ASIDE), "weibull")
+    kind = section.get("kind", one_of(Origin.TIME_TO_EVENT.value, ASIDE), Origin.TIME_TO_EVENT.value)
     return Outcome(section.get("name", some_text), named.patterns(section, death=True), kind)

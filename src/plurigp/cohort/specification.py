@@ -6,6 +6,7 @@ from pathlib import Path
 
 from plurigp.cohort.patterns import Pattern
 from plurigp.cohort.windows import Span, Window
+from plurigp.data.kinds import Origin
 
 FORMS = ("long", "omop", "meds")
 STATISTICS = ("median", "mean", "first", "last", "min", "max", "slope", "count")
@@ -87,7 +88,7 @@ class Outcome:
 
     name: str
     patterns: tuple[Pattern, ...]
-    kind: str = "weibull"
+    kind: str = Origin.TIME_TO_EVENT.value
 
 
 @dataclass(frozen=True)

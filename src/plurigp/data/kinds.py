@@ -186,6 +186,16 @@ _OTHER_NAMES = {  # what people call these kinds elsewhere
 }
 
 
+class Origin(StrEnum):
+    """How the cells of a column came about, where that says its kind without looking at them; the value is the kind."""
+
+    PRESENCE = "bernoulli"
+    COUNT = "poisson"
+    MEASUREMENT = "gaussian"
+    MEASUREMENT_WITH_LIMITS = "censored_gaussian"
+    TIME_TO_EVENT = "weibull"
+
+
 def kind_of(column: Column) -> Kind:
     """The kind's entry; an unknown name is an error that lists the known ones."""
     if column.kind not in KINDS:
