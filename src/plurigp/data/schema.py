@@ -16,6 +16,7 @@ from plurigp.core.types import DataError
 from plurigp.data.column import ASIDE, SETTINGS, Column, checked_settings
 from plurigp.data.frames import check_present
 from plurigp.data.kinds import KINDS, kind_of
+from plurigp.data.summary import SchemaSummary
 
 
 @dataclass(frozen=True)
@@ -115,10 +116,10 @@ class Schema:
         except DataError as error:
             raise DataError(f"{source}: {error}") from None
 
-    def summary(self, frame: pd.DataFrame | None = None) -> pd.DataFrame:
-        """A table to print; with the frame at hand also the share of observed cells."""
+    def summary(self, frame: pd.DataFrame | None = None) -> SchemaSummary:
+        """A frame that prints within 80 characters; with the table at hand also the share of observed cells."""
         lines = [(column.name, column.kind, detail(column), column.reason) for column in self]
-        table = pd.DataFrame(lines, columns=["column", "kind", "detail", "reason"])
+        table = SchemaSummary(lines, columns=["column", "kind", "detail", "reason"])
         if frame is not None:
             shares = [round(100.0 * float(frame[name].notna().mean()), 1) for name in self.names]
             table.insert(3, "observed %", shares)
