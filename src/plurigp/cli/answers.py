@@ -7,7 +7,17 @@ import typer
 
 from plurigp.cli.errors import about
 from plurigp.cli.files import check_table, table_suffix, write_table
-from plurigp.cli.options import Force, Json, ModelIn, Seed, SpreadsheetSafe, TableIn, TableOut
+from plurigp.cli.options import (
+    Decimal,
+    Force,
+    Json,
+    ModelIn,
+    Seed,
+    Sep,
+    SpreadsheetSafe,
+    TableIn,
+    TableOut,
+)
 from plurigp.cli.text import say, say_json, say_table
 
 if TYPE_CHECKING:
@@ -21,6 +31,8 @@ def transform(
     table: TableIn,
     out: TableOut,
     std: Annotated[bool, typer.Option("--std", help="Add the standard deviation of each coordinate.")] = False,
+    sep: Sep = None,
+    decimal: Decimal = None,
     force: Force = False,
 ) -> None:
     """Compute the latent position of every row.
@@ -36,7 +48,7 @@ def transform(
     import pandas as pd
 
     check_table(out, force)
-    fitted, frame = _model_and_rows(model, table)
+    fitted, frame = _model_and_rows(model, table, sep, decimal)
     names = [str(name) for name in fitted.get_feature_names_out()]
     with about(table):
         means, sds = fitted.transform(frame, return_std=True)
@@ -54,6 +66,8 @@ def impute(
     draws: Annotated[
         int | None, typer.Option(metavar="M", min=1, help="Multiple imputation: write M tables, OUT-1 to OUT-M.")
     ] = None,
+    sep: Sep = None,
+    decimal: Decimal = None,
     seed: Seed = 0,
     safe: SpreadsheetSafe = False,
     force: Force = False,
@@ -69,21 +83,21 @@ def impute(
       plurigp impute model patients.csv --out filled.csv
       plurigp impute model patients.csv --draws 20 --seed 1 --out completed.csv
     """
-    from plurigp.cli.filled import filled_text
-    from plurigp.data import is_parquet, read_table
+    from plurigp.cli.filled import filled_text, spelling
+    from plurigp.data import read_table
 
     files = [out] if draws is None else [numbered(out, n + 1) for n in range(draws)]
     for file in files:
         check_table(file, force)
-    fitted, frame = _load(model), read_table(table)
+    fitted, frame = _load(model), read_table(table, sep, decimal)
     used = [name for column in fitted.schema_.used for name in (column.name, column.upper) if name is not None]
     with about(table):
         rows = fitted.schema_.matching(frame)
         answers = [fitted.impute(rows)] if draws is None else fitted.impute_draws(rows, draws, random_state=seed)
-    as_text = not is_parquet(table) and not is_parquet(out)
+    dialect = spelling(table, out, sep, decimal)
     for answer, file in zip(answers, files, strict=True):
         filled = frame.assign(**{name: answer[name] for name in used})
-        write_table(filled_text(table, frame, filled) if as_text else filled, file, safe)
+        write_table(filled if dialect is None else filled_text(table, frame, filled, dialect.sep), file, safe)
     n_filled = int((frame[used].isna() & answers[0][used].notna()).to_numpy().sum())
     written = str(out) if draws is None else f"{files[0]} to {files[-1]}"
     say(f"filled {n_filled} gaps in {len(used)} columns and wrote {written}")
@@ -101,6 +115,8 @@ def gaps(
     out: TableOut,
     draws: Annotated[int, typer.Option(metavar="N", min=10, help="Posterior draws per row.")] = 200,
     seed: Seed = 0,
+    sep: Sep = None,
+    decimal: Decimal = None,
     safe: SpreadsheetSafe = False,
     force: Force = False,
 ) -> None:
@@ -114,14 +130,14 @@ def gaps(
       plurigp gaps model patients.csv --out gaps.csv
     """
     check_table(out, force)
-    fitted, frame = _model_and_rows(model, table)
+    fitted, frame = _model_and_rows(model, table, sep, decimal)
     with about(table):
         lines = fitted.describe_gaps(frame, n_draws=draws, random_state=seed)
     write_table(lines, out, safe)
     say(f"described {len(lines)} gaps and wrote {out}")
 
 
-def score(model: ModelIn, table: TableIn, json: Json = False) -> None:
+def score(model: ModelIn, table: TableIn, sep: Sep = None, decimal: Decimal = None, json: Json = False) -> None:
     """Measure how well the model predicts a table.
 
     Prints the mean log density in nats per row and per observed cell, in the columns' own units; higher is better. Use
@@ -131,7 +147,7 @@ def score(model: ModelIn, table: TableIn, json: Json = False) -> None:
     Example:
       plurigp score model new_patients.csv --json
     """
-    fitted, frame = _model_and_rows(model, table)
+    fitted, frame = _model_and_rows(model, table, sep, decimal)
     with about(table):
         coded = fitted.coder_.table(frame)
         total, cells = float(fitted.score_samples(coded).sum()), int(coded.seen.sum())
@@ -172,10 +188,12 @@ def _load(model_dir: Path) -> "PluriGP":
     return load(model_dir)
 
 
-def _model_and_rows(model_dir: Path, path: Path) -> tuple["PluriGP", "pd.DataFrame"]:
+def _model_and_rows(
+    model_dir: Path, path: Path, sep: str | None, decimal: str | None
+) -> tuple["PluriGP", "pd.DataFrame"]:
     """With the columns in the order of the fit: extra ones left out, those set aside made up as gaps where missing."""
     from plurigp.data import read_table
 
-    fitted, frame = _load(model_dir), read_table(path)
+    fitted, frame = _load(model_dir), read_table(path, sep, decimal)
     with about(path):
         return fitted, fitted.schema_.matching(frame)

@@ -8,7 +8,7 @@ import typer
 
 from plurigp.cli.errors import about
 from plurigp.cli.files import check_file
-from plurigp.cli.options import Force, Json, SchemaIn, TableIn
+from plurigp.cli.options import Decimal, Force, Json, SchemaIn, Sep, TableIn
 from plurigp.cli.text import say, say_json, say_table
 from plurigp.core.files import whole_file
 from plurigp.core.text import printable
@@ -28,6 +28,8 @@ def check(
     compare: Annotated[
         bool, typer.Option("--compare", help="Fit the alternative kinds too and report which predicts best.")
     ] = False,
+    sep: Sep = None,
+    decimal: Decimal = None,
     force: Force = False,
     json: Json = False,
 ) -> None:
@@ -46,7 +48,7 @@ def check(
 
     if write is not None:
         check_file(write, force)
-    rows = to_rows(read_table(table))
+    rows = to_rows(read_table(table, sep, decimal))
     with about(table):
         coder = Coder.fit(rows, infer_schema(rows, schema))
         if write is not None:

@@ -5,7 +5,14 @@ from typing import Annotated, Any
 
 import typer
 
-TableIn = Annotated[Path, typer.Argument(metavar="TABLE", help="A CSV, TSV or Parquet file with a header.")]
+TableIn = Annotated[
+    Path,
+    typer.Argument(metavar="TABLE", help="A CSV, TSV or Parquet file with a header; - for standard input."),
+]
+Sep = Annotated[
+    str | None, typer.Option("--sep", metavar="MARK", help="What separates the cells of TABLE: , ; | or tab.")
+]
+Decimal = Annotated[str | None, typer.Option("--decimal", metavar="MARK", help="Decimal mark of TABLE: . or ,")]
 ModelIn = Annotated[Path, typer.Argument(metavar="MODEL_DIR", help="A folder written by `plurigp fit`.")]
 SchemaIn = Annotated[
     Path | None, typer.Option("--schema", metavar="FILE", help="Schema file; overrides the inferred kinds.")

@@ -7,7 +7,7 @@ import typer
 
 from plurigp.cli.errors import CommandError, about
 from plurigp.cli.files import check_file
-from plurigp.cli.options import Force
+from plurigp.cli.options import Decimal, Force, Sep
 from plurigp.cli.text import say
 
 if TYPE_CHECKING:
@@ -30,6 +30,8 @@ def report(
         typer.Option(metavar="TABLE", help="The studied table: show row numbers and its columns on the map."),
     ] = None,
     title: Annotated[str | None, typer.Option(metavar="TEXT", help="Title of the page.")] = None,
+    sep: Sep = None,
+    decimal: Decimal = None,
     force: Force = False,
 ) -> None:
     """Write the report of a finished study again.
@@ -55,7 +57,7 @@ def report(
     path = folder / REPORT if out is None else out
     check_file(path, force or out is None)
     with about(path if include_rows is None else include_rows):
-        table = None if include_rows is None else read_table(include_rows)
+        table = None if include_rows is None else read_table(include_rows, sep, decimal)
         written = write_page(result, path, folder, title, table)
     if browser is not None:
         written.append(f"wrote {print_pdf(browser, path, path.with_suffix('.pdf'))}")
