@@ -11,12 +11,14 @@ from plurigp.cli.options import (
     Decimal,
     Force,
     Json,
+    Missing,
     ModelIn,
     Seed,
     Sep,
     SpreadsheetSafe,
     TableIn,
     TableOut,
+    read_input,
 )
 from plurigp.cli.text import say, say_json, say_table
 
@@ -33,6 +35,7 @@ def transform(
     std: Annotated[bool, typer.Option("--std", help="Add the standard deviation of each coordinate.")] = False,
     sep: Sep = None,
     decimal: Decimal = None,
+    missing: Missing = None,
     force: Force = False,
 ) -> None:
     """Compute the latent position of every row.
@@ -48,7 +51,7 @@ def transform(
     import pandas as pd
 
     check_table(out, force)
-    fitted, frame = _model_and_rows(model, table, sep, decimal)
+    fitted, frame = _model_and_rows(model, table, sep, decimal, missing)
     names = [str(name) for name in fitted.get_feature_names_out()]
     with about(table):
         means, sds = fitted.transform(frame, return_std=True)
@@ -68,6 +71,7 @@ def impute(
     ] = None,
     sep: Sep = None,
     decimal: Decimal = None,
+    missing: Missing = None,
     seed: Seed = 0,
     safe: SpreadsheetSafe = False,
     force: Force = False,
@@ -84,12 +88,11 @@ def impute(
       plurigp impute model patients.csv --draws 20 --seed 1 --out completed.csv
     """
     from plurigp.cli.filled import filled_text, spelling
-    from plurigp.data import read_table
 
     files = [out] if draws is None else [numbered(out, n + 1) for n in range(draws)]
     for file in files:
         check_table(file, force)
-    fitted, frame = _load(model), read_table(table, sep, decimal)
+    fitted, frame = _load(model), read_input(table, sep, decimal, missing)
     used = [name for column in fitted.schema_.used for name in (column.name, column.upper) if name is not None]
     with about(table):
         rows = fitted.schema_.matching(frame)
@@ -117,6 +120,7 @@ def gaps(
     seed: Seed = 0,
     sep: Sep = None,
     decimal: Decimal = None,
+    missing: Missing = None,
     safe: SpreadsheetSafe = False,
     force: Force = False,
 ) -> None:
@@ -130,14 +134,21 @@ def gaps(
       plurigp gaps model patients.csv --out gaps.csv
     """
     check_table(out, force)
-    fitted, frame = _model_and_rows(model, table, sep, decimal)
+    fitted, frame = _model_and_rows(model, table, sep, decimal, missing)
     with about(table):
         lines = fitted.describe_gaps(frame, n_draws=draws, random_state=seed)
     write_table(lines, out, safe)
     say(f"described {len(lines)} gaps and wrote {out}")
 
 
-def score(model: ModelIn, table: TableIn, sep: Sep = None, decimal: Decimal = None, json: Json = False) -> None:
+def score(
+    model: ModelIn,
+    table: TableIn,
+    sep: Sep = None,
+    decimal: Decimal = None,
+    missing: Missing = None,
+    json: Json = False,
+) -> None:
     """Measure how well the model predicts a table.
 
     Prints the mean log density in nats per row and per observed cell, in the columns' own units; higher is better. Use
@@ -147,7 +158,7 @@ def score(model: ModelIn, table: TableIn, sep: Sep = None, decimal: Decimal = No
     Example:
       plurigp score model new_patients.csv --json
     """
-    fitted, frame = _model_and_rows(model, table, sep, decimal)
+    fitted, frame = _model_and_rows(model, table, sep, decimal, missing)
     with about(table):
         coded = fitted.coder_.table(frame)
         total, cells = float(fitted.score_samples(coded).sum()), int(coded.seen.sum())
@@ -189,11 +200,9 @@ def _load(model_dir: Path) -> "PluriGP":
 
 
 def _model_and_rows(
-    model_dir: Path, path: Path, sep: str | None, decimal: str | None
+    model_dir: Path, path: Path, sep: str | None, decimal: str | None, missing: list[str] | None
 ) -> tuple["PluriGP", "pd.DataFrame"]:
     """With the columns in the order of the fit: extra ones left out, those set aside made up as gaps where missing."""
-    from plurigp.data import read_table
-
-    fitted, frame = _load(model_dir), read_table(path, sep, decimal)
+    fitted, frame = _load(model_dir), read_input(path, sep, decimal, missing)
     with about(path):
         return fitted, fitted.schema_.matching(frame)

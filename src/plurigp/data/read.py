@@ -23,18 +23,25 @@ from plurigp.data.cells import is_gap_word, level_number
 from plurigp.data.dialect import Dialect, dialect_of
 from plurigp.data.frames import check_unique_names, with_text_names
 from plurigp.data.rows import PYARROW_ERRORS, require_pyarrow
+from plurigp.data.sentinels import Missing, with_gaps_for
 
 GAP_WORDS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", ".", "-", "?")
 STANDARD_INPUT = "-"
 _LIMITS = re.compile(r"[<>≤≥=\d,+\- ]+")
 
 
-def read_table(path: str | os.PathLike, sep: str | None = None, decimal: str | None = None) -> pd.DataFrame:
+def read_table(
+    path: str | os.PathLike, sep: str | None = None, decimal: str | None = None, missing: Missing | None = None
+) -> pd.DataFrame:
     """The table in a file, by its suffix, or CSV from standard input ("-"); errors name file, line and remedy.
 
     `sep` and `decimal` say how a text file separates its cells and writes its numbers; semicolons and decimal commas
-    are recognised.
+    are recognised. `missing` names values that stand for gaps: [999] in every column, {"visits": [999]} in one.
     """
+    return with_gaps_for(_read(path, sep, decimal), missing)
+
+
+def _read(path: str | os.PathLike, sep: str | None, decimal: str | None) -> pd.DataFrame:
     if os.fspath(path) == STANDARD_INPUT:
         source = "standard input"
         frame = _read_text(_text_bytes(sys.stdin.buffer.read(), source), ",", source, sep, decimal)
