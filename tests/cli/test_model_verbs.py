@@ -294,3 +294,21 @@ def test_standard_input(home, tmp_path):
     )
     bad = CliRunner().invoke(app, ["score", str(home / "model"), "-"], input=b"albumin,visits\n1,x\n")
     assert bad.stderr.startswith("error: standard input: column 'diabetes' is missing")
+
+
+def test_sample_of_more_rows_than_memory_holds_is_refused(home, tmp_path):
+    result = run("sample", home / "model", "--rows", 10**9, "--out", tmp_path / "s.csv")
+    assert result.exit_code == 1
+    assert "--rows 1000000000 is more than the 25,000,000 rows" in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert not (tmp_path / "s.csv").exists()
+
+
+def test_a_manifest_of_many_megabytes_is_refused_unread(home, tmp_path):
+    shutil.copytree(home / "model", tmp_path / "model")
+    (manifest,) = (tmp_path / "model").glob("*.json")
+    with manifest.open("ab") as file:
+        file.truncate(90_000_000)
+    result = run("score", tmp_path / "model", home / "t.csv")
+    assert result.exit_code == 1
+    assert "is larger than 50 MB" in result.stderr

@@ -234,3 +234,14 @@ def test_summary_prints_every_kind_within_80_characters():
         assert "b\\nc" in text
         assert "declared: from 0 to 100" in text
     assert str(schema.summary()[["column", "kind"]]).startswith(" ")  # a part of it prints as pandas does
+
+
+def test_a_deeply_nested_or_huge_schema_is_refused_in_one_line(tmp_path):
+    path = tmp_path / "deep.toml"
+    path.write_text("a = " + "[" * 20_000 + "]" * 20_000)
+    with pytest.raises(DataError, match=r"deep\.toml: nested too deeply"):
+        load_schema(path)
+    with path.open("wb") as file:
+        file.truncate(60_000_000)
+    with pytest.raises(DataError, match=r"deep\.toml: is larger than 50 MB"):
+        load_schema(path)

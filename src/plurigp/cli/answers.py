@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from plurigp.cli.errors import about
+from plurigp.cli.errors import CommandError, about
 from plurigp.cli.files import check_table, table_suffix, write_table
 from plurigp.cli.options import (
     Decimal,
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from plurigp.estimator import PluriGP
+
+MAX_DRAWN_CELLS = 100_000_000  # by one `sample`, all of them in memory
 
 
 def transform(
@@ -189,7 +191,11 @@ def sample(
       plurigp sample model --rows 1000 --seed 1 --out simulated.csv
     """
     check_table(out, force)
-    write_table(_load(model).sample(rows, random_state=seed), out, safe)
+    fitted = _load(model)
+    if rows > (most := MAX_DRAWN_CELLS // len(fitted.schema_.used)):
+        finding = f"--rows {rows} is more than the {most:,} rows of this model that are drawn at once"
+        raise CommandError(f"{finding}; draw fewer, in several files with a --seed each.")
+    write_table(fitted.sample(rows, random_state=seed), out, safe)
     say(f"drew {rows} rows and wrote {out}")
 
 

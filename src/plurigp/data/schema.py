@@ -18,6 +18,8 @@ from plurigp.data.frames import check_present
 from plurigp.data.kinds import KINDS, kind_of
 from plurigp.data.summary import SchemaSummary
 
+MAX_SCHEMA_BYTES = 50_000_000
+
 
 @dataclass(frozen=True)
 class Schema:
@@ -107,6 +109,10 @@ class Schema:
             parsed = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
             raise DataError(f"{source}: not valid TOML: {error}; correct it there.") from None
+        except RecursionError:
+            raise DataError(
+                f"{source}: nested too deeply for a schema; write one [[column]] table per column."
+            ) from None
         entries = parsed.pop("column", [])
         if parsed or not isinstance(entries, list):
             name = show(next(iter(parsed), "column"))
@@ -194,9 +200,13 @@ def load_schema(path: str | os.PathLike) -> Schema:
     """The schema in a TOML file; errors name the file."""
     source = file_name(path)
     try:
+        if Path(path).stat().st_size > MAX_SCHEMA_BYTES:
+            raise DataError(f"{source}: is larger than {MAX_SCHEMA_BYTES // 10**6} MB and no schema; check the path.")
         text = Path(path).read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
         raise DataError(f"{source}: not UTF-8 text; save the schema as UTF-8.") from None
+    except DataError:
+        raise
     except (OSError, ValueError) as error:  # ValueError: a path that no file system takes
         why = getattr(error, "strerror", None) or show(str(error))
         raise DataError(f"{source}: cannot be read as a schema ({why}); check the path.") from None
