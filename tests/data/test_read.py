@@ -186,6 +186,8 @@ def test_separator_and_decimal_mark_can_be_declared(put):
     ("text", "options", "match"),
     [
         ("a;b\n1,5;2\n3;4.5\n", {}, r"lines 2 and 3: a decimal comma in one.*--decimal"),
+        ("a;b\n1,5;2\n3,5;1.234,5\n", {}, r"column 'b', row 1: a point in a number"),
+        ("a;b\n1,5;2\n3,5;1.200\n", {"decimal": ","}, r"column 'b', row 1: a point in a number.*thousands"),
         ("a;b\n1;2\n", {}, r"separated by ';'.*--sep"),
         ("a,b\n1,2\n", {"decimal": ","}, r"decimal ',' with sep ','"),
         ("a,b\n1,2\n", {"decimal": "x"}, r"decimal 'x'"),

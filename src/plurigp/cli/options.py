@@ -66,8 +66,8 @@ def read_input(table: Path, sep: str | None, decimal: str | None, missing: list[
     from plurigp.data import read_table
     from plurigp.data.sentinels import with_gaps_for
 
-    frame = read_table(table, sep, decimal)
     with about(table):
+        frame = read_table(table, sep, decimal)
         return with_gaps_for(frame, gap_values(missing, frame.columns))
 
 

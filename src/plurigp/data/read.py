@@ -19,7 +19,7 @@ from pandas.api import types as pdt
 from plurigp.core.files import PARQUET_SUFFIXES, SEPARATORS
 from plurigp.core.text import file_name, show
 from plurigp.core.types import DataError
-from plurigp.data.cells import is_gap_word, level_number
+from plurigp.data.cells import is_gap_word, level_number, refuse
 from plurigp.data.dialect import Dialect, dialect_of
 from plurigp.data.frames import check_unique_names, with_text_names
 from plurigp.data.rows import PYARROW_ERRORS, require_pyarrow
@@ -27,6 +27,7 @@ from plurigp.data.sentinels import Missing, with_gaps_for
 
 GAP_WORDS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", ".", "-", "?")
 STANDARD_INPUT = "-"
+_POINTED = re.compile(r"[<>≤≥= ]*[+-]?(?:\d+\.\d+|\d{1,3}(?:\.\d{3})+(?:,\d+)?)")
 _LIMITS = re.compile(r"[<>≤≥=\d,+\- ]+")
 
 
@@ -230,6 +231,8 @@ def _tidy(column: pd.Series, decimal: str) -> pd.Series:
         return column.astype("boolean")
     codes, distinct = pd.factorize(column)
     texts = [str(text) for text in distinct]
+    if decimal == ",":
+        _refuse_points(column, codes, texts)
     tidied = [_with_points(text.strip()) if decimal == "," else text.strip() for text in texts]
     gaps = [text in GAP_WORDS for text in tidied]
     numbers = np.array([np.nan if gap else level_number(text) for text, gap in zip(tidied, gaps, strict=True)])
@@ -240,8 +243,15 @@ def _tidy(column: pd.Series, decimal: str) -> pd.Series:
     return column.astype("str") if texts == tidied else words.iloc[codes].reset_index(drop=True)
 
 
+def _refuse_points(column: pd.Series, codes: np.ndarray, texts: list[str]) -> None:
+    """Beside decimal commas, 1.200 may be a thousand or one: it is not guessed."""
+    pointed = np.array([*(_POINTED.fullmatch(text.strip()) is not None for text in texts), False])
+    finding = "a point in a number, where the decimal mark is a comma"
+    refuse(pointed[codes], column.name, f"{finding}; remove separators of thousands, or write a comma.")
+
+
 def _with_points(text: str) -> str:
-    """A number or limit with a decimal comma, with a point; one with a point is text there, as pandas has it."""
+    """A number or limit with a decimal comma, with a point."""
     return re.sub(r"(?<=\d),(?=\d)", ".", text) if _LIMITS.fullmatch(text) else text
 
 
