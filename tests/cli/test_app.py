@@ -1,3 +1,4 @@
+import shlex
 import subprocess
 import sys
 from importlib.metadata import version
@@ -98,3 +99,13 @@ def test_out_may_not_be_a_file(run, tmp_path, verb):
     refused = run(verb, *(["t.csv"] if verb == "study" else []), "--out", tmp_path / "f")
     assert refused.exit_code == 1
     assert "is a file; --out must name a folder" in refused.stderr
+
+
+@pytest.mark.parametrize("end", [">&-", "| head -1 >/dev/null", "2>&- >/dev/null"])
+def test_a_closed_output_is_no_error(tmp_path, end):
+    path = tmp_path / "t.csv"
+    path.write_text("age,sex\n" + "".join(f"{40 + i % 17}.5,{'fm'[i % 2]}\n" for i in range(200)))
+    command = f"{shlex.quote(sys.executable)} -m plurigp.cli check {shlex.quote(str(path))} {end}"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert done.stderr == ""

@@ -97,3 +97,19 @@ def test_compare_names_the_better_kind(table, monkeypatch):
     assert "1 columns compared; another kind predicts better for 1" in result.stdout
     answer = json.loads(run(table, "--compare", "--json").stdout)
     assert answer["compared"]["visits"]["recommended"] == "negative_binomial"
+
+
+@pytest.mark.filterwarnings("default::UserWarning")
+def test_likely_sentinels_are_named_and_can_be_declared(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("visits,age\n" + "".join(f"{999 if i in (5, 9) else i % 7},{40 + i % 13}.5\n" for i in range(100)))
+    result = run(path)
+    assert result.exit_code == 0
+    assert result.stderr.startswith("warning: column 'visits', row 5: 2 cells hold 999")
+    assert "gaussian" in result.stdout
+    for option in ("999", "visits=999"):
+        cured = run(path, "--missing", option)
+        assert cured.exit_code == 0
+        assert cured.stderr == ""
+        assert "poisson" in cured.stdout
+    assert "column 'visit' is missing from the table" in run(path, "--missing", "visit=999").stderr

@@ -132,3 +132,16 @@ def test_safe_text_never_starts_a_formula(cells):
 def test_two_columns_of_one_name_are_kept():
     frame = pd.DataFrame([["=a", "b"]], columns=["x", "x"])
     assert without_formulas(frame).iloc[0].tolist() == ["'=a", "b"]
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
+def test_no_space_left_names_the_file(tmp_path):
+    def write():
+        with whole_file(tmp_path / "t.csv") as part:
+            part.symlink_to("/dev/full")
+            part.write_bytes(b"x" * 100)
+
+    with pytest.raises(OSError, match="No space left") as caught:
+        write()
+    assert caught.value.filename == str(tmp_path / "t.csv")
+    assert os.listdir(tmp_path) == []

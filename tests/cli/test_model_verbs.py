@@ -266,3 +266,49 @@ def test_text_keeps_quotes_breaks_and_spaces(tmp_path):
     frame = pd.DataFrame({"a": ['x, "y"\nz', None], "b": [7.0, 1000.0]})
     filled = frame.assign(a=["x", "w"])
     assert filled_text(path, frame, filled).to_numpy().tolist() == [['x, "y"\nz', "007"], ["w", "1e3 "]]
+
+
+@pytest.mark.parametrize(
+    ("sep", "decimal", "options"), [(";", ",", ()), (";", ".", ()), ("|", ",", ("--sep", "|", "--decimal", ","))]
+)
+def test_other_separators_and_decimal_marks_give_the_same_answers(home, tmp_path, sep, decimal, options):
+    text = (home / "t.csv").read_text().replace(",", sep).replace(".", decimal)
+    (tmp_path / "other.csv").write_text(text)
+    for verb in ("transform", "impute"):
+        for table, more, out in ((home / "t.csv", (), "a.csv"), (tmp_path / "other.csv", options, "b.csv")):
+            result = run(verb, home / "model", table, *more, "--out", tmp_path / f"{verb}-{out}")
+            assert result.exit_code == 0, result.stderr
+    assert (tmp_path / "transform-a.csv").read_bytes() == (tmp_path / "transform-b.csv").read_bytes()
+    a, b = (pd.read_csv(tmp_path / f"impute-{out}.csv").astype({"smoker": str}) for out in ("a", "b"))
+    pd.testing.assert_frame_equal(a, b, check_dtype=False)  # 3 or 3.0: decimal commas are not written
+
+
+def test_standard_input(home, tmp_path):
+    text = (home / "t.csv").read_bytes()
+    result = CliRunner().invoke(app, ["impute", str(home / "model"), "-", "--out", str(tmp_path / "f.csv")], input=text)
+    assert result.exit_code == 0, result.stderr
+    assert pd.read_csv(tmp_path / "f.csv")["albumin"].notna().all()
+    assert (
+        run("score", home / "model", home / "t.csv").stdout
+        in CliRunner().invoke(app, ["score", str(home / "model"), "-"], input=text).stdout
+    )
+    bad = CliRunner().invoke(app, ["score", str(home / "model"), "-"], input=b"albumin,visits\n1,x\n")
+    assert bad.stderr.startswith("error: standard input: column 'diabetes' is missing")
+
+
+def test_sample_of_more_rows_than_memory_holds_is_refused(home, tmp_path):
+    result = run("sample", home / "model", "--rows", 10**9, "--out", tmp_path / "s.csv")
+    assert result.exit_code == 1
+    assert "--rows 1000000000 is more than the 25,000,000 rows" in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert not (tmp_path / "s.csv").exists()
+
+
+def test_a_manifest_of_many_megabytes_is_refused_unread(home, tmp_path):
+    shutil.copytree(home / "model", tmp_path / "model")
+    (manifest,) = (tmp_path / "model").glob("*.json")
+    with manifest.open("ab") as file:
+        file.truncate(90_000_000)
+    result = run("score", tmp_path / "model", home / "t.csv")
+    assert result.exit_code == 1
+    assert "is larger than 50 MB" in result.stderr

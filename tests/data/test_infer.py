@@ -325,3 +325,29 @@ def test_setting_a_column_aside_in_a_file_may_leave_its_levels_behind(tmp_path):
 
 def test_columns_with_numbers_for_names_are_declared_by_them():
     assert infer_schema(pd.DataFrame({0: [1, 2, 3, 1], 1: [1.5, 2, 9, 4]}), {0: "categorical"})["0"].levels == (1, 2, 3)
+
+
+@pytest.mark.parametrize(
+    ("cells", "finding"),
+    [
+        (["900", "1,200", "1,350", "12,000"], "thousands separators (the first in row 1)"),
+        (["$900", "$1,200.50", "$15", "$7"], "currency sign (the first in row 0)"),
+        (["900", "12 EUR", "13 EUR", "14"], "currency sign (the first in row 1)"),
+        (["yes", "no", "Yes", "1"], "yes and no in several spellings (the first in row 2)"),
+        (["1", "0", "true", "no"], "yes and no in several spellings (the first in row 2)"),
+    ],
+)
+def test_numbers_and_truth_values_written_otherwise_are_no_levels(cells, finding):
+    column = guess(cells * 10)
+    assert column.kind == ASIDE
+    assert finding in column.reason
+    assert "to use" in column.reason
+
+
+@pytest.mark.parametrize("cells", [["yes", "no"], ["a", "no", "yes"], ["y", "n", "2"], ["10", "20 x", "$"]])
+def test_ordinary_levels_stay_levels(cells):
+    assert guess(cells * 10).kind != ASIDE
+
+
+def test_a_level_that_spells_a_gap_is_named():
+    assert "if n/a is a gap, leave the cell empty" in guess(["yes", "no", "n/a"] * 10).reason

@@ -1,6 +1,8 @@
 """Files: what is in them comes through, and what is wrong with them is named."""
 
 import gzip
+import io
+import sys
 
 import numpy as np
 import pandas as pd
@@ -159,3 +161,53 @@ def test_parquet_with_lists_in_cells_is_refused_by_column_and_row(tmp_path):
     parquet.write_table(pa.table({"a": [1.5, 2.5], "b": [None, [1, 2]]}), tmp_path / "t.parquet")
     with pytest.raises(DataError, match=r"column 'b', row 1: a cell of type"):
         infer_schema(read_table(tmp_path / "t.parquet"))
+
+
+def test_semicolons_and_decimal_commas_are_recognised(put):
+    text = 'age;"crp; mg";ward\n40,5;<0,5;a, b\n 61,25 ;1,5;c\n;2,0;d\n'
+    frame = read_table(put(text))
+    assert frame.columns.tolist() == ["age", "crp; mg", "ward"]
+    np.testing.assert_array_equal(frame["age"], [40.5, 61.25, np.nan])
+    assert frame["crp; mg"].tolist() == ["<0.5", "1.5", "2.0"]
+    assert frame["ward"].tolist() == ["a, b", "c", "d"]
+    points = read_table(put("a;when\n1.5;01.02.2020\n2.5;03.02.2020\n"))
+    assert points["a"].tolist() == [1.5, 2.5]
+    assert points["when"].tolist() == ["01.02.2020", "03.02.2020"]
+
+
+def test_separator_and_decimal_mark_can_be_declared(put):
+    assert read_table(put("a;b\n1;2,5\n"), sep=";")["b"].tolist() == [2.5]
+    assert read_table(put("a|b\n1|2,5\n"), sep="|", decimal=",")["b"].tolist() == [2.5]
+    assert read_table(put("a\tb\n1\t2,5\n", "t.tsv"), decimal=",")["b"].tolist() == [2.5]
+    assert read_table(put("a\tb\n1\t2\n"), sep="tab")["b"].tolist() == [2]
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "match"),
+    [
+        ("a;b\n1,5;2\n3;4.5\n", {}, r"lines 2 and 3: a decimal comma in one.*--decimal"),
+        ("a;b\n1,5;2\n3,5;1.234,5\n", {}, r"column 'b', row 1: a point in a number"),
+        ("a;b\n1,5;2\n3,5;1.200\n", {"decimal": ","}, r"column 'b', row 1: a point in a number.*thousands"),
+        ("a;b\n1;2\n", {}, r"separated by ';'.*--sep"),
+        ("a,b\n1,2\n", {"decimal": ","}, r"decimal ',' with sep ','"),
+        ("a,b\n1,2\n", {"decimal": "x"}, r"decimal 'x'"),
+        ("a,b\n1,2\n", {"sep": "ab"}, r"sep 'ab' cannot separate cells"),
+    ],
+)
+def test_unclear_separators_and_decimal_marks_are_refused(put, text, options, match):
+    with pytest.raises(DataError, match=match):
+        read_table(put(text), **options)
+
+
+@pytest.mark.parametrize("word", ["n/a", "#N/A", "na", "-nan", "<NA>", "1.#IND"])
+def test_other_spellings_of_a_gap_are_gaps_among_numbers(put, word):
+    frame = read_table(put(f"a,b\n1.5,x\n{word},y\n2.5,z\n"))
+    np.testing.assert_array_equal(frame["a"], [1.5, np.nan, 2.5])
+
+
+def test_standard_input(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a;b\n1,5;x\n2,5;y\n")))
+    assert read_table("-")["a"].tolist() == [1.5, 2.5]
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"")))
+    with pytest.raises(DataError, match="standard input: the file is empty"):
+        read_table("-")

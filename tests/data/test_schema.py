@@ -211,3 +211,37 @@ def test_summary_is_a_table_to_print():
     assert table["detail"].tolist() == ["'no', 'yes'", "from 0 to 100", "out of 'n'", ""]
     frame = pd.DataFrame({"a": ["yes", None], "b": [1.0, 2.0], "c": [1, 2], "n": [3, 3]})
     assert schema.summary(frame)["observed %"].tolist() == [50.0, 100.0, 100.0, 100.0]
+
+
+def test_summary_prints_every_kind_within_80_characters():
+    words = "levels such as " + "much, " * 30
+    schema = Schema(
+        (
+            Column("physician_survival_2_months_" + "long" * 10, "zero_inflated_poisson", words),
+            Column("b\nc", "beta", "declared", bounds=(0.0, 100.0)),
+            Column("n", ASIDE, "constant"),
+        )
+    )
+    frame = pd.DataFrame({column.name: [1.0, None] for column in schema})
+    for table in (schema.summary(), schema.summary(frame)):
+        lines = str(table).splitlines()
+        assert max(map(len, lines)) <= 80
+        assert lines[0].split()[:2] == ["column", "kind"]
+        for column in schema:
+            assert any(column.kind in line for line in lines)
+        text = " ".join(" ".join(lines).split())
+        assert words.strip() in text
+        assert "b\\nc" in text
+        assert "declared: from 0 to 100" in text
+    assert str(schema.summary()[["column", "kind"]]).startswith(" ")  # a part of it prints as pandas does
+
+
+def test_a_deeply_nested_or_huge_schema_is_refused_in_one_line(tmp_path):
+    path = tmp_path / "deep.toml"
+    path.write_text("a = " + "[" * 20_000 + "]" * 20_000)
+    with pytest.raises(DataError, match=r"deep\.toml: nested too deeply"):
+        load_schema(path)
+    with path.open("wb") as file:
+        file.truncate(60_000_000)
+    with pytest.raises(DataError, match=r"deep\.toml: is larger than 50 MB"):
+        load_schema(path)

@@ -592,3 +592,22 @@ def test_a_default_fit_of_a_small_table_ends(mixed_frame, seed):
     model = PluriGP(random_state=seed, calibrate=False).fit(mixed_frame)
     assert np.isfinite(model.elbo_)
     assert np.isfinite(model.transform(mixed_frame)).all()
+
+
+def test_a_text_file_gives_the_same_model(small, tmp_path):
+    small.to_csv(tmp_path / "table.csv", index=False)
+    table = plurigp.read_table(tmp_path / "table.csv")
+    theirs = PluriGP(**SMALL).fit(table)
+    ours = PluriGP(**SMALL).fit(str(tmp_path / "table.csv"))
+    assert ours.elbo_ == theirs.elbo_
+    assert list(ours.feature_names_in_) == list(small.columns)
+    np.testing.assert_array_equal(ours.transform(tmp_path / "table.csv"), theirs.transform(table))
+    with pytest.raises(DataError, match=r"none\.csv: no such file"):
+        PluriGP(**SMALL).fit("none.csv")
+
+
+def test_columns_out_of_order_or_too_many_are_refused_with_the_way_out(fitted, frame):
+    for other in (frame[frame.columns[::-1]], frame.assign(extra=1.0)):
+        with pytest.raises(DataError, match=r"feature names should match[^$]*pass model\.schema_\.matching\(table\)"):
+            fitted.transform(other)
+        np.testing.assert_array_equal(fitted.transform(fitted.schema_.matching(other)), fitted.transform(frame))

@@ -18,9 +18,9 @@ class Terminal(io.StringIO):
         return True
 
 
-def run(shown: bool, n_runs: int = 1) -> None:
+def run(shown: bool, n_runs: int = 1, times: float = 1.0) -> None:
     """Ten rows; a bound of −46 in coded units, of −56 in the columns' own."""
-    parts = Bound((np.float64(-30.0), np.float64(-10.0)), np.float64(4.0), np.float64(2.0))
+    parts = Bound((np.float64(-30.0 * times), np.float64(-10.0)), np.float64(4.0 * times), np.float64(2.0))
     record = EpochMetrics(parts, np.ones(2), np.float64(1e-6))
     progress = FitProgress(shown, n_runs, 600, 10, 10.0)
     with progress.lines:
@@ -44,6 +44,16 @@ def test_shows_the_bound_its_parts_rate_and_time_left_within_80_columns(monkeypa
     text = "\n".join(lines)
     assert text.index("compiling") < text.index(f"{label} 120/600") < text.index("calibrating")
     assert re.search(r"120/600 bound/row -5\.60 \(fit -5\.00, kl_x 0\.40, kl_u 0\.20\) +[\d.]+/s +\d\d:\d\d", text)
+
+
+@pytest.mark.parametrize("columns", [80, 60])
+def test_a_long_line_leaves_out_the_parts_and_does_not_wrap(monkeypatch, columns):
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    monkeypatch.setenv("COLUMNS", str(columns))
+    run(shown=True, n_runs=20, times=1e7)
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", sys.stderr.getvalue()).replace("\r", "\n")
+    assert max(map(len, text.splitlines())) <= columns
+    assert re.search(r"run 1/20 120/600 bound/row -34000002 +[\d.]+/s +\d\d:\d\d", text)
 
 
 @pytest.mark.parametrize("force_color", ["", "1"])

@@ -1,5 +1,6 @@
 """The command line. Heavy modules are imported when a verb runs, so that `plurigp --help` is quick."""
 
+import os
 import sys
 
 
@@ -11,6 +12,9 @@ def main() -> None:
     try:
         from plurigp.cli.app import app
 
+        for name in ("stdout", "stderr"):
+            if getattr(sys, name) is None:  # closed by the caller: what is said goes nowhere
+                setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115  # as long as the process
         for stream in (sys.stdout, sys.stderr):
             if reconfigure := getattr(stream, "reconfigure", None):
                 reconfigure(errors="backslashreplace")

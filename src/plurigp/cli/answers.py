@@ -5,9 +5,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from plurigp.cli.errors import about
+from plurigp.cli.errors import CommandError, about
 from plurigp.cli.files import check_table, table_suffix, write_table
-from plurigp.cli.options import Force, Json, ModelIn, Seed, SpreadsheetSafe, TableIn, TableOut
+from plurigp.cli.options import (
+    Decimal,
+    Force,
+    Json,
+    Missing,
+    ModelIn,
+    Seed,
+    Sep,
+    SpreadsheetSafe,
+    TableIn,
+    TableOut,
+    read_input,
+)
 from plurigp.cli.text import say, say_json, say_table
 
 if TYPE_CHECKING:
@@ -15,12 +27,17 @@ if TYPE_CHECKING:
 
     from plurigp.estimator import PluriGP
 
+MAX_DRAWN_CELLS = 100_000_000  # by one `sample`, all of them in memory
+
 
 def transform(
     model: ModelIn,
     table: TableIn,
     out: TableOut,
     std: Annotated[bool, typer.Option("--std", help="Add the standard deviation of each coordinate.")] = False,
+    sep: Sep = None,
+    decimal: Decimal = None,
+    missing: Missing = None,
     force: Force = False,
 ) -> None:
     """Compute the latent position of every row.
@@ -36,7 +53,7 @@ def transform(
     import pandas as pd
 
     check_table(out, force)
-    fitted, frame = _model_and_rows(model, table)
+    fitted, frame = _model_and_rows(model, table, sep, decimal, missing)
     names = [str(name) for name in fitted.get_feature_names_out()]
     with about(table):
         means, sds = fitted.transform(frame, return_std=True)
@@ -54,6 +71,9 @@ def impute(
     draws: Annotated[
         int | None, typer.Option(metavar="M", min=1, help="Multiple imputation: write M tables, OUT-1 to OUT-M.")
     ] = None,
+    sep: Sep = None,
+    decimal: Decimal = None,
+    missing: Missing = None,
     seed: Seed = 0,
     safe: SpreadsheetSafe = False,
     force: Force = False,
@@ -69,21 +89,20 @@ def impute(
       plurigp impute model patients.csv --out filled.csv
       plurigp impute model patients.csv --draws 20 --seed 1 --out completed.csv
     """
-    from plurigp.cli.filled import filled_text
-    from plurigp.data import is_parquet, read_table
+    from plurigp.cli.filled import filled_text, spelling
 
     files = [out] if draws is None else [numbered(out, n + 1) for n in range(draws)]
     for file in files:
         check_table(file, force)
-    fitted, frame = _load(model), read_table(table)
+    fitted, frame = _load(model), read_input(table, sep, decimal, missing)
     used = [name for column in fitted.schema_.used for name in (column.name, column.upper) if name is not None]
     with about(table):
         rows = fitted.schema_.matching(frame)
         answers = [fitted.impute(rows)] if draws is None else fitted.impute_draws(rows, draws, random_state=seed)
-    as_text = not is_parquet(table) and not is_parquet(out)
+    dialect = spelling(table, out, sep, decimal)
     for answer, file in zip(answers, files, strict=True):
         filled = frame.assign(**{name: answer[name] for name in used})
-        write_table(filled_text(table, frame, filled) if as_text else filled, file, safe)
+        write_table(filled if dialect is None else filled_text(table, frame, filled, dialect.sep), file, safe)
     n_filled = int((frame[used].isna() & answers[0][used].notna()).to_numpy().sum())
     written = str(out) if draws is None else f"{files[0]} to {files[-1]}"
     say(f"filled {n_filled} gaps in {len(used)} columns and wrote {written}")
@@ -101,6 +120,9 @@ def gaps(
     out: TableOut,
     draws: Annotated[int, typer.Option(metavar="N", min=10, help="Posterior draws per row.")] = 200,
     seed: Seed = 0,
+    sep: Sep = None,
+    decimal: Decimal = None,
+    missing: Missing = None,
     safe: SpreadsheetSafe = False,
     force: Force = False,
 ) -> None:
@@ -114,14 +136,21 @@ def gaps(
       plurigp gaps model patients.csv --out gaps.csv
     """
     check_table(out, force)
-    fitted, frame = _model_and_rows(model, table)
+    fitted, frame = _model_and_rows(model, table, sep, decimal, missing)
     with about(table):
         lines = fitted.describe_gaps(frame, n_draws=draws, random_state=seed)
     write_table(lines, out, safe)
     say(f"described {len(lines)} gaps and wrote {out}")
 
 
-def score(model: ModelIn, table: TableIn, json: Json = False) -> None:
+def score(
+    model: ModelIn,
+    table: TableIn,
+    sep: Sep = None,
+    decimal: Decimal = None,
+    missing: Missing = None,
+    json: Json = False,
+) -> None:
     """Measure how well the model predicts a table.
 
     Prints the mean log density in nats per row and per observed cell, in the columns' own units; higher is better. Use
@@ -131,7 +160,7 @@ def score(model: ModelIn, table: TableIn, json: Json = False) -> None:
     Example:
       plurigp score model new_patients.csv --json
     """
-    fitted, frame = _model_and_rows(model, table)
+    fitted, frame = _model_and_rows(model, table, sep, decimal, missing)
     with about(table):
         coded = fitted.coder_.table(frame)
         total, cells = float(fitted.score_samples(coded).sum()), int(coded.seen.sum())
@@ -162,7 +191,11 @@ def sample(
       plurigp sample model --rows 1000 --seed 1 --out simulated.csv
     """
     check_table(out, force)
-    write_table(_load(model).sample(rows, random_state=seed), out, safe)
+    fitted = _load(model)
+    if rows > (most := MAX_DRAWN_CELLS // len(fitted.schema_.used)):
+        finding = f"--rows {rows} is more than the {most:,} rows of this model that are drawn at once"
+        raise CommandError(f"{finding}; draw fewer, in several files with a --seed each.")
+    write_table(fitted.sample(rows, random_state=seed), out, safe)
     say(f"drew {rows} rows and wrote {out}")
 
 
@@ -172,10 +205,10 @@ def _load(model_dir: Path) -> "PluriGP":
     return load(model_dir)
 
 
-def _model_and_rows(model_dir: Path, path: Path) -> tuple["PluriGP", "pd.DataFrame"]:
+def _model_and_rows(
+    model_dir: Path, path: Path, sep: str | None, decimal: str | None, missing: list[str] | None
+) -> tuple["PluriGP", "pd.DataFrame"]:
     """With the columns in the order of the fit: extra ones left out, those set aside made up as gaps where missing."""
-    from plurigp.data import read_table
-
-    fitted, frame = _load(model_dir), read_table(path)
+    fitted, frame = _load(model_dir), read_input(path, sep, decimal, missing)
     with about(path):
         return fitted, fitted.schema_.matching(frame)

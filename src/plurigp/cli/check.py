@@ -8,7 +8,7 @@ import typer
 
 from plurigp.cli.errors import about
 from plurigp.cli.files import check_file
-from plurigp.cli.options import Force, Json, SchemaIn, TableIn
+from plurigp.cli.options import Decimal, Force, Json, Missing, SchemaIn, Sep, TableIn, read_input
 from plurigp.cli.text import say, say_json, say_table
 from plurigp.core.files import whole_file
 from plurigp.core.text import printable
@@ -29,6 +29,9 @@ def check(
         bool, typer.Option("--compare", help="Fit the alternative kinds too and report which predicts best.")
     ] = False,
     force: Force = False,
+    sep: Sep = None,
+    decimal: Decimal = None,
+    missing: Missing = None,
     json: Json = False,
 ) -> None:
     """Show the kind of every column and the reason.
@@ -42,11 +45,11 @@ def check(
     Example:
       plurigp check patients.csv --write schema.toml
     """
-    from plurigp.data import Coder, infer_schema, read_table, to_rows
+    from plurigp.data import Coder, infer_schema, to_rows
 
     if write is not None:
         check_file(write, force)
-    rows = to_rows(read_table(table))
+    rows = to_rows(read_input(table, sep, decimal, missing))
     with about(table):
         coder = Coder.fit(rows, infer_schema(rows, schema))
         if write is not None:

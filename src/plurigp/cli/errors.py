@@ -52,9 +52,10 @@ def about(path: Path) -> Iterator[None]:
     try:
         yield
     except DataError as error:
-        if str(path) in str(error):
+        source = "standard input" if str(path) == "-" else str(path)
+        if source in str(error):
             raise
-        raise CommandError(f"{path}: {error}") from error
+        raise CommandError(f"{source}: {error}") from error
 
 
 def is_user_error(error: Exception) -> bool:

@@ -4,19 +4,29 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plurigp.cli.errors import CommandError
-from plurigp.cli.files import table_suffix
-from plurigp.core.files import SEPARATORS
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from plurigp.data.dialect import Dialect
 
-def filled_text(path: Path, frame: "pd.DataFrame", filled: "pd.DataFrame") -> "pd.DataFrame":
+
+def spelling(path: Path, out: Path, sep: str | None, decimal: str | None) -> "Dialect | None":
+    """How the file spells its cells; None where they cannot keep it: standard input, decimal commas, Parquet."""
+    from plurigp.data import is_parquet
+    from plurigp.data.read import STANDARD_INPUT, text_dialect
+
+    if str(path) == STANDARD_INPUT or is_parquet(path) or is_parquet(out):
+        return None
+    dialect = text_dialect(path, sep, decimal)
+    return dialect if dialect.decimal == "." else None
+
+
+def filled_text(path: Path, frame: "pd.DataFrame", filled: "pd.DataFrame", sep: str = ",") -> "pd.DataFrame":
     """The file at `path` as text, with the cells that are gaps in `frame` spelled from `filled`."""
     import pandas as pd
 
-    sep = SEPARATORS[table_suffix(path)]  # rows and cells are split as in `read_table`
-    text = pd.read_csv(
+    text = pd.read_csv(  # rows and cells are split as in `read_table`
         path, sep=sep, dtype=str, keep_default_na=False, skipinitialspace=True, index_col=False, encoding="utf-8-sig"
     )
     if text.shape != frame.shape:

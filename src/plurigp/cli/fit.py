@@ -8,7 +8,7 @@ import typer
 
 from plurigp.cli.errors import CommandError, about
 from plurigp.cli.files import check_folder
-from plurigp.cli.options import Exclude, Force, Json, SchemaIn, Seed, TableIn, given
+from plurigp.cli.options import Decimal, Exclude, Force, Json, Missing, SchemaIn, Seed, Sep, TableIn, given, read_input
 from plurigp.cli.text import say, say_json, say_progress
 
 if TYPE_CHECKING:
@@ -39,6 +39,9 @@ def fit(  # long: its options
     inducing: Annotated[int | None, typer.Option(metavar="N", min=1, help="Inducing points.")] = None,
     batch_size: Annotated[int | None, typer.Option(metavar="N", min=1, help="Rows per training step.")] = None,
     exclude: Exclude = None,
+    sep: Sep = None,
+    decimal: Decimal = None,
+    missing: Missing = None,
     force: Force = False,
     json: Json = False,
 ) -> None:
@@ -58,10 +61,10 @@ def fit(  # long: its options
     options = given(n_components=components, n_groups=groups, max_epochs=epochs, random_state=seed, kernel=kernel,
                     encoder=encoder, n_inducing=inducing, batch_size=batch_size)  # fmt: skip
     check_request(out, options)
-    from plurigp.data import infer_schema, is_parquet, read_table, to_rows
+    from plurigp.data import infer_schema, is_parquet, to_rows
     from plurigp.estimator import PluriGP
 
-    rows = to_rows(table if is_parquet(table) else read_table(table))
+    rows = to_rows(table if is_parquet(table) and not missing else read_input(table, sep, decimal, missing))
     start = time.monotonic()
     with about(table):
         settled = infer_schema(rows, schema).override(dict.fromkeys(exclude or [], "aside"))

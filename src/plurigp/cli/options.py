@@ -1,11 +1,28 @@
 """Arguments and options that several verbs share."""
 
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-TableIn = Annotated[Path, typer.Argument(metavar="TABLE", help="A CSV, TSV or Parquet file with a header.")]
+if TYPE_CHECKING:
+    import pandas as pd
+
+TableIn = Annotated[
+    Path,
+    typer.Argument(metavar="TABLE", help="A CSV, TSV or Parquet file with a header; - for standard input."),
+]
+Sep = Annotated[
+    str | None, typer.Option("--sep", metavar="MARK", help="What separates the cells of TABLE: , ; | or tab.")
+]
+Decimal = Annotated[str | None, typer.Option("--decimal", metavar="MARK", help="Decimal mark of TABLE: . or ,")]
+Missing = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--missing", metavar="[COLUMN=]VALUE", help="A value of TABLE that stands for a gap, such as 999; repeatable."
+    ),
+]
 ModelIn = Annotated[Path, typer.Argument(metavar="MODEL_DIR", help="A folder written by `plurigp fit`.")]
 SchemaIn = Annotated[
     Path | None, typer.Option("--schema", metavar="FILE", help="Schema file; overrides the inferred kinds.")
@@ -31,6 +48,27 @@ SpreadsheetSafe = Annotated[
 ]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite existing output.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+
+
+def gap_values(missing: list[str] | None, columns: Iterable[str]) -> dict[str, list[str]]:
+    """{column: values} from `VALUE`, for every column, and `COLUMN=VALUE`, for one."""
+    values: dict[str, list[str]] = {}
+    for text in missing or []:
+        column, mark, value = text.rpartition("=")
+        for name in [column] if mark else columns:
+            values.setdefault(name, []).append(value)
+    return values
+
+
+def read_input(table: Path, sep: str | None, decimal: str | None, missing: list[str] | None) -> "pd.DataFrame":
+    """The table that a verb was given, with the declared values as gaps."""
+    from plurigp.cli.errors import about
+    from plurigp.data import read_table
+    from plurigp.data.sentinels import with_gaps_for
+
+    with about(table):
+        frame = read_table(table, sep, decimal)
+        return with_gaps_for(frame, gap_values(missing, frame.columns))
 
 
 def given(**options: Any) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import typer
 from plurigp.cli.errors import CommandError, about
 from plurigp.cli.explore import EXPLORER
 from plurigp.cli.files import check_file
-from plurigp.cli.options import Force
+from plurigp.cli.options import Decimal, Force, Missing, Sep, read_input
 from plurigp.cli.text import say
 
 if TYPE_CHECKING:
@@ -31,6 +31,9 @@ def report(
         typer.Option(metavar="TABLE", help="The studied table: show row numbers and its columns on the map."),
     ] = None,
     title: Annotated[str | None, typer.Option(metavar="TEXT", help="Title of the page.")] = None,
+    sep: Sep = None,
+    decimal: Decimal = None,
+    missing: Missing = None,
     force: Force = False,
 ) -> None:
     """Write the report of a finished study again.
@@ -42,7 +45,6 @@ def report(
     Example:
       plurigp report run --title "Heart failure, 2015 to 2020" --pdf
     """
-    from plurigp.data import read_table
     from plurigp.report import find_browser, print_pdf
     from plurigp.study import load_study
 
@@ -56,7 +58,7 @@ def report(
     path = folder / REPORT if out is None else out
     check_file(path, force or out is None)
     with about(path if include_rows is None else include_rows):
-        table = None if include_rows is None else read_table(include_rows)
+        table = None if include_rows is None else read_input(include_rows, sep, decimal, missing)
         written = write_page(result, path, folder, title, table)
     if browser is not None:
         written.append(f"wrote {print_pdf(browser, path, path.with_suffix('.pdf'))}")

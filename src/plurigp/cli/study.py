@@ -7,7 +7,21 @@ import typer
 
 from plurigp.cli.errors import about
 from plurigp.cli.files import check_folder
-from plurigp.cli.options import Epochs, Exclude, FolderOut, Json, References, Refits, SchemaIn, TableIn, given
+from plurigp.cli.options import (
+    Decimal,
+    Epochs,
+    Exclude,
+    FolderOut,
+    Json,
+    Missing,
+    References,
+    Refits,
+    SchemaIn,
+    Sep,
+    TableIn,
+    given,
+    read_input,
+)
 from plurigp.cli.report import REPORT, write_page
 from plurigp.cli.text import say, say_json, say_table
 
@@ -49,6 +63,9 @@ def study(  # long: its options
         int | None, typer.Option(metavar="N", min=0, help="Worker processes.", show_default="all cores")
     ] = None,
     dask: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Dask scheduler that runs the fits.")] = None,
+    sep: Sep = None,
+    decimal: Decimal = None,
+    missing: Missing = None,
     json: Json = False,
 ) -> None:
     """Find subtypes in a table and test whether they are groups.
@@ -63,14 +80,14 @@ def study(  # long: its options
       plurigp study patients.csv --time days --event died --horizon 180 --out run
     """
     check_folder(out, force=True)  # a study resumes in its own folder
-    from plurigp.data import infer_schema, read_table, to_rows
+    from plurigp.data import infer_schema, to_rows
     from plurigp.study import Study, read_config
 
     options = given(n_components=components, n_subtypes=subtypes, n_refits=refits, n_references=references,
                     max_epochs=epochs, time=time, event=event, horizons=horizon, random_state=seed)  # fmt: skip
     settings = ({} if config is None else read_config(config)) | options
     planned = Study(out=out, n_jobs=jobs, dask=dask, verbose=not json, **settings)
-    rows = to_rows(read_table(table))
+    rows = to_rows(read_input(table, sep, decimal, missing))
     with about(table):
         planned.schema = infer_schema(rows, schema).override(dict.fromkeys(exclude or [], "aside"))
         result = planned.fit(rows)

@@ -24,6 +24,10 @@ def whole_file(path: Path) -> Iterator[Path]:
     try:
         yield part
         os.replace(part, target)
+    except OSError as error:  # a full disk does not say which file
+        if error.errno is None or error.filename not in (None, str(part)):
+            raise
+        raise OSError(error.errno, error.strerror, str(path)) from None
     finally:
         part.unlink(missing_ok=True)
 

@@ -18,6 +18,7 @@ from plurigp.data.column import Level
 MAX_MAGNITUDE = 1e100
 _NUMBER = re.compile(r"\s*[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?\s*")
 _PADDED = re.compile(r"\s*[+-]?0[0-9]+\s*")
+_GAP_WORDS = {"n/a", "#n/a", "na", "nan", "-nan", "#na", "<na>", "null", "#null!", "1.#ind", "-1.#ind"}
 _DATE_TYPES = {"datetime", "datetime64", "date", "timedelta", "timedelta64", "time", "period"}
 _NUMBER_TYPES = {"integer", "floating", "mixed-integer-float", "decimal", "boolean", "empty"}
 
@@ -168,6 +169,11 @@ def level_number(level: Level) -> float:
     if not isinstance(level, str):
         return _float(level)
     return float(level) if _NUMBER.fullmatch(level) else np.nan
+
+
+def is_gap_word(level: Level) -> bool:
+    """Whether a text is a spelling of "not available" that no number and few levels share."""
+    return isinstance(level, str) and level.strip().lower() in _GAP_WORDS
 
 
 def level_numbers(levels: tuple[Level, ...]) -> np.ndarray:

@@ -5,13 +5,21 @@ The one module besides `kinds` that knows kinds by name: it says which cells mak
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from plurigp.core.text import bare, file_name, listing, show
 from plurigp.core.types import DataError
-from plurigp.data.cells import ColumnCells, as_numbers, distinct_levels, level_numbers, n_distinct, spells_numbers
+from plurigp.data.cells import (
+    ColumnCells,
+    as_numbers,
+    distinct_levels,
+    is_gap_word,
+    level_numbers,
+    n_distinct,
+    spells_numbers,
+)
 from plurigp.data.column import ASIDE, Column, Level
 from plurigp.data.kinds import settled
 from plurigp.data.levels import two_levels
@@ -40,6 +48,14 @@ _DATE = re.compile(
     re.I,
 )
 _COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
+_THOUSANDS = r"\d{1,3}(?:[,'’ \u00a0\u202f]\d{3})+(?:\.\d+)?"
+_PLAIN = re.compile(r"[+-]?\d+(?:\.\d+)?")
+_GROUPED = re.compile(rf"\s*[+-]?(?:{_THOUSANDS}|\d+(?:\.\d+)?)\s*")
+_CURRENCY = re.compile(
+    rf"\s*[+-]?(?:[$€£¥]|[A-Z]{{3}} )?\s*[+-]?(?:{_THOUSANDS}|\d+(?:[.,]\d+)?)\s*(?:[$€£¥]| ?[A-Z]{{3}})?\s*"
+)
+_MONEY = re.compile(r"[$€£¥]|\b(?:USD|EUR|GBP|CHF|JPY|SEK|NOK|DKK)\b")
+_YES_OR_NO = {"yes": 1, "y": 1, "true": 1, "t": 1, "1": 1, "no": 0, "n": 0, "false": 0, "f": 0, "0": 0}
 _PERCENT = re.compile(r"\s*[+-]?\d+(?:\.\d+)?\s*%\s*")
 
 
@@ -139,17 +155,48 @@ def _propose_levels(cells: ColumnCells, found: list[Level], n_seen: int) -> Prop
     """Levels, or one of the things that text can be and the model cannot use."""
     if _all_match(_DATE, found):
         return ASIDE, "dates written as text; to use them, turn them into a number such as days since a start", ()
+    if written := _written_otherwise(cells, found):
+        return ASIDE, written, ()
     repeated = len(found) < n_seen and (cells.category or len(found) <= n_seen / 2 + 1)
     if repeated and len(found) <= MAX_LEVELS:
         kind, order = ("ordinal", " in order") if cells.ordered and len(found) > 2 else ("categorical", "")
-        return kind, f"{len(found)} levels{order}: {listing(map(bare, found), 5)}", tuple(found)
+        gap = next((f"; if {bare(level)} is a gap, leave the cell empty" for level in found if is_gap_word(level)), "")
+        return kind, f"{len(found)} levels{order}: {listing(map(bare, found), 5)}{gap}", tuple(found)
     return ASIDE, _unusable(cells, found, n_seen), ()
+
+
+def _written_otherwise(cells: ColumnCells, found: list[Level]) -> str:
+    """Why texts that are numbers with thousands separators or currency signs, or yes and no spelled in several ways,
+    are set aside: as levels they would be taken apart."""
+    texts = [text.strip() for text in found if isinstance(text, str)]
+    if cells.category or len(texts) < max(3, len(found)):
+        return ""
+    if _all_match(_GROUPED, found) and not all(map(_PLAIN.fullmatch, texts)):
+        grouped = [not _PLAIN.fullmatch(str(text).strip()) for text in cells.distinct]
+        return f"numbers with thousands separators ({_first(cells, grouped)}); to use them, remove these"
+    if _all_match(_CURRENCY, found) and any(map(_MONEY.search, texts)):
+        signs = [_MONEY.search(str(text)) is not None for text in cells.distinct]
+        return f"numbers with a currency sign ({_first(cells, signs)}); to use them, write the numbers alone"
+    meanings = {_YES_OR_NO.get(text.lower(), -1) for text in texts}
+    if meanings == {0, 1}:
+        known: dict[int, str] = {}
+        other = [
+            known.setdefault(_YES_OR_NO[text.lower()], text) != text
+            for text in map(str.strip, map(str, cells.distinct))
+        ]
+        return f"yes and no in several spellings ({_first(cells, other)}); to use it, spell each in one way"
+    return ""
+
+
+def _first(cells: ColumnCells, wrong: Sequence[bool] | np.ndarray) -> str:
+    """Where the first of these distinct texts stands."""
+    return f"the first in row {np.argmax(np.append(wrong, False)[cells.codes])}"
 
 
 def _unusable(cells: ColumnCells, found: list[Level], n_seen: int) -> str:
     """Why a column of many texts is set aside, and what would make it usable."""
     if _all_match(_COMMA, found):
-        return "numbers with a decimal comma; to use them, write a point"
+        return "numbers with a decimal comma; to use them, write a point or pass decimal=',' (--decimal ,)"
     if _all_match(_PERCENT, found):
         return "numbers with a % sign; to use them, remove it and declare the column beta with bounds = [0, 100]"
     if stray := _stray_text(cells):
@@ -172,7 +219,7 @@ def _stray_text(cells: ColumnCells) -> str:
     n_text = int(counts[is_text].sum())
     if n_text == 0 or n_text > 0.2 * counts.sum():
         return ""
-    first = f"the first in row {np.argmax(np.append(is_text, False)[cells.codes])}"
+    first = _first(cells, is_text)
     return f"mostly numbers, but {n_text} cells hold other text ({first}); to use it, correct them or make them gaps"
 
 

@@ -5,6 +5,7 @@ import gzip
 import io
 import os
 import re
+import sys
 import warnings
 import zlib
 from collections.abc import Iterator
@@ -18,15 +19,34 @@ from pandas.api import types as pdt
 from plurigp.core.files import PARQUET_SUFFIXES, SEPARATORS
 from plurigp.core.text import file_name, show
 from plurigp.core.types import DataError
-from plurigp.data.cells import level_number
+from plurigp.data.cells import is_gap_word, level_number, refuse
+from plurigp.data.dialect import Dialect, dialect_of
 from plurigp.data.frames import check_unique_names, with_text_names
 from plurigp.data.rows import PYARROW_ERRORS, require_pyarrow
+from plurigp.data.sentinels import Missing, with_gaps_for
 
 GAP_WORDS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", ".", "-", "?")
+STANDARD_INPUT = "-"
+_POINTED = re.compile(r"[<>≤≥= ]*[+-]?(?:\d+\.\d+|\d{1,3}(?:\.\d{3})+(?:,\d+)?)")
+_LIMITS = re.compile(r"[<>≤≥=\d,+\- ]+")
 
 
-def read_table(path: str | os.PathLike) -> pd.DataFrame:
-    """The table in a file, by its suffix; errors name the file, the line and the remedy."""
+def read_table(
+    path: str | os.PathLike, sep: str | None = None, decimal: str | None = None, missing: Missing | None = None
+) -> pd.DataFrame:
+    """The table in a file, by its suffix, or CSV from standard input ("-"); errors name file, line and remedy.
+
+    `sep` and `decimal` say how a text file separates its cells and writes its numbers; semicolons and decimal commas
+    are recognised. `missing` names values that stand for gaps: [999] in every column, {"visits": [999]} in one.
+    """
+    return with_gaps_for(_read(path, sep, decimal), missing)
+
+
+def _read(path: str | os.PathLike, sep: str | None, decimal: str | None) -> pd.DataFrame:
+    if os.fspath(path) == STANDARD_INPUT:
+        source = "standard input"
+        frame = _read_text(_text_bytes(sys.stdin.buffer.read(), source), ",", source, sep, decimal)
+        return _with_rows(frame, source)
     place, source = Path(path), file_name(path)
     _check_file(place, source)
     known = (*SEPARATORS, *PARQUET_SUFFIXES)
@@ -38,10 +58,22 @@ def read_table(path: str | os.PathLike) -> pd.DataFrame:
         except PYARROW_ERRORS:
             raise DataError(f"{source}: not a readable Parquet file; write it again.") from None
     elif suffix:
-        frame = _read_text(place, suffix, source)
+        raw = _text_bytes(_file_bytes(place, suffix.endswith(".gz"), source), source)
+        frame = _read_text(raw, SEPARATORS[suffix], source, sep, decimal)
     else:
         unknown = f"unknown suffix {show(place.suffix)}; known: {', '.join(known)}"
         raise DataError(f"{source}: {unknown}. Convert or rename the file.")
+    return _with_rows(frame, source)
+
+
+def text_dialect(path: Path, sep: str | None, decimal: str | None) -> Dialect:
+    """How `read_table` reads this text file."""
+    suffix = next(suffix for suffix in SEPARATORS if path.name.lower().endswith(suffix))
+    raw = _text_bytes(_file_bytes(path, suffix.endswith(".gz"), str(path)), str(path))
+    return dialect_of(raw, SEPARATORS[suffix], sep, decimal, str(path))
+
+
+def _with_rows(frame: pd.DataFrame, source: str) -> pd.DataFrame:
     if len(frame) == 0:
         raise DataError(f"{source}: there are column names but no rows; add rows.")
     return with_text_names(frame, source)
@@ -58,9 +90,9 @@ def _check_file(place: Path, source: str) -> None:
         raise DataError(f"{source}: no such file; check the path.")
 
 
-def _read_text(place: Path, suffix: str, source: str) -> pd.DataFrame:
-    sep = SEPARATORS[suffix]
-    raw = _text_bytes(place, suffix.endswith(".gz"), source)
+def _read_text(raw: bytes, usual: str, source: str, declared: str | None, decimal: str | None) -> pd.DataFrame:
+    dialect = dialect_of(raw, usual, declared, decimal, source)
+    sep = dialect.sep
     header = _header(raw, sep, source)
     names = header.cells
     quick = _quick_count(raw, sep, len(names))
@@ -69,24 +101,27 @@ def _read_text(place: Path, suffix: str, source: str) -> pd.DataFrame:
     body = raw[header.end :]
     if not body.strip():
         return pd.DataFrame(columns=names)
-    frame = _parse(body, sep, header, source, None)
+    frame = _parse(body, dialect, header, source, None)
     if quick is not None and quick != len(frame) + 1:  # a stray quote misled the quick count
         _check_widths(raw, sep, len(names), source)
     for column, name in enumerate(names):
         if not pdt.is_numeric_dtype(frame[name].dtype):
-            frame.isetitem(column, _tidy(frame[name]).array)
+            frame.isetitem(column, _tidy(frame[name], dialect.decimal).array)
     if _holds_padded(raw, sep):
-        _keep_padded(frame, _parse(body, sep, header, source, str))
+        _keep_padded(frame, _parse(body, dialect, header, source, str))
     return frame
 
 
-def _text_bytes(place: Path, zipped: bool, source: str) -> bytes:
-    """The file as UTF-8 bytes without a byte-order mark; what is not text is an error."""
+def _file_bytes(place: Path, zipped: bool, source: str) -> bytes:
     try:
-        raw = gzip.decompress(place.read_bytes()) if zipped else place.read_bytes()
+        return gzip.decompress(place.read_bytes()) if zipped else place.read_bytes()
     except (OSError, EOFError, zlib.error) as error:
         why = show(str(getattr(error, "strerror", None) or error), 80)
         raise DataError(f"{source}: cannot be read ({why}); check the file and its permissions.") from None
+
+
+def _text_bytes(raw: bytes, source: str) -> bytes:
+    """The file as UTF-8 bytes without a byte-order mark; what is not text is an error."""
     raw = raw.removeprefix(b"\xef\xbb\xbf")
     if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise DataError(f"{source}: is UTF-16 text; save it as UTF-8 (in a spreadsheet: 'CSV UTF-8').")
@@ -138,7 +173,8 @@ def _header(raw: bytes, sep: str, source: str) -> _Record:
     names = [cell.strip() for cell in header.cells]
     other = next((mark for mark in ";\t|," if mark in names[0]), "") if len(names) == 1 else ""
     if other:
-        raise DataError(f"{source}: cells seem to be separated by {show(other)}; save it with {show(sep)} instead.")
+        remedy = f"save it with {show(sep)} instead, or pass --sep (sep={show(other)} in Python)"
+        raise DataError(f"{source}: cells seem to be separated by {show(other)}; {remedy}.")
     if any(names) and not any(np.isnan(level_number(name)) for name in names if name):
         raise DataError(f"{source}, line 1: only numbers where the column names should be; add a line of names above.")
     check_unique_names(names, f"{source}, line 1")
@@ -170,14 +206,15 @@ def _check_widths(raw: bytes, sep: str, width: int, source: str) -> None:
             raise DataError(f"{source}, line {record.line}: {finding}; {remedy}.")
 
 
-def _parse(body: bytes, sep: str, header: _Record, source: str, dtype: type | None) -> pd.DataFrame:
+def _parse(body: bytes, dialect: Dialect, header: _Record, source: str, dtype: type | None) -> pd.DataFrame:
     """pandas reads the rows: numbers and truth values become such, everything else stays text."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
             return pd.read_csv(
-                io.BytesIO(body), sep=sep, header=None, names=header.cells, dtype=dtype, na_values=list(GAP_WORDS),
-                keep_default_na=False, skipinitialspace=True, index_col=False, low_memory=False,
+                io.BytesIO(body), sep=dialect.sep, decimal=dialect.decimal, header=None, names=header.cells,
+                dtype=dtype, na_values=list(GAP_WORDS), keep_default_na=False, skipinitialspace=True, index_col=False,
+                low_memory=False,
             )  # fmt: skip
     except (ValueError, pd.errors.ParserWarning) as error:  # pandas' parser errors are ValueErrors
         quote = re.search(r"EOF inside string starting at row (\d+)", str(error))
@@ -187,19 +224,35 @@ def _parse(body: bytes, sep: str, header: _Record, source: str, dtype: type | No
         raise DataError(f"{source}: not a readable table ({show(str(error), 120)}); correct the file.") from None
 
 
-def _tidy(column: pd.Series) -> pd.Series:
-    """Text stripped, gap words gone, numbers that only spaces hid; truth values with gaps in the nullable dtype."""
+def _tidy(column: pd.Series, decimal: str) -> pd.Series:
+    """Text stripped, gap words gone, numbers that only spaces or other gap words hid; truth values with gaps in the
+    nullable dtype."""
     if pdt.infer_dtype(column, skipna=True) == "boolean":
         return column.astype("boolean")
     codes, distinct = pd.factorize(column)
     texts = [str(text) for text in distinct]
-    tidied = [text.strip() for text in texts]
-    if texts == tidied:
-        return column.astype("str")
-    words = pd.Series([None if text in GAP_WORDS else text for text in tidied] + [None], dtype="str")
-    numbers = np.array([np.nan if text in GAP_WORDS else level_number(text) for text in tidied] + [np.nan])
-    only_numbers = bool((np.isnan(numbers) == words.isna().to_numpy()).all())
-    return pd.Series(numbers[codes]) if only_numbers else words.iloc[codes].reset_index(drop=True)
+    if decimal == ",":
+        _refuse_points(column, codes, texts)
+    tidied = [_with_points(text.strip()) if decimal == "," else text.strip() for text in texts]
+    gaps = [text in GAP_WORDS for text in tidied]
+    numbers = np.array([np.nan if gap else level_number(text) for text, gap in zip(tidied, gaps, strict=True)])
+    loose = [gap or is_gap_word(text) for text, gap in zip(tidied, gaps, strict=True)]
+    if (np.isnan(numbers) == loose).all() and not np.isnan(numbers).all():  # among numbers, n/a is a gap
+        return pd.Series(np.append(numbers, np.nan)[codes])
+    words = pd.Series([None if gap else text for text, gap in zip(tidied, gaps, strict=True)] + [None], dtype="str")
+    return column.astype("str") if texts == tidied else words.iloc[codes].reset_index(drop=True)
+
+
+def _refuse_points(column: pd.Series, codes: np.ndarray, texts: list[str]) -> None:
+    """Beside decimal commas, 1.200 may be a thousand or one: it is not guessed."""
+    pointed = np.array([*(_POINTED.fullmatch(text.strip()) is not None for text in texts), False])
+    finding = "a point in a number, where the decimal mark is a comma"
+    refuse(pointed[codes], column.name, f"{finding}; remove separators of thousands, or write a comma.")
+
+
+def _with_points(text: str) -> str:
+    """A number or limit with a decimal comma, with a point."""
+    return re.sub(r"(?<=\d),(?=\d)", ".", text) if _LIMITS.fullmatch(text) else text
 
 
 def _holds_padded(raw: bytes, sep: str) -> bool:

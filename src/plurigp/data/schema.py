@@ -16,6 +16,9 @@ from plurigp.core.types import DataError
 from plurigp.data.column import ASIDE, SETTINGS, Column, checked_settings
 from plurigp.data.frames import check_present
 from plurigp.data.kinds import KINDS, kind_of
+from plurigp.data.summary import SchemaSummary
+
+MAX_SCHEMA_BYTES = 50_000_000
 
 
 @dataclass(frozen=True)
@@ -106,6 +109,10 @@ class Schema:
             parsed = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
             raise DataError(f"{source}: not valid TOML: {error}; correct it there.") from None
+        except RecursionError:
+            raise DataError(
+                f"{source}: nested too deeply for a schema; write one [[column]] table per column."
+            ) from None
         entries = parsed.pop("column", [])
         if parsed or not isinstance(entries, list):
             name = show(next(iter(parsed), "column"))
@@ -115,10 +122,10 @@ class Schema:
         except DataError as error:
             raise DataError(f"{source}: {error}") from None
 
-    def summary(self, frame: pd.DataFrame | None = None) -> pd.DataFrame:
-        """A table to print; with the frame at hand also the share of observed cells."""
+    def summary(self, frame: pd.DataFrame | None = None) -> SchemaSummary:
+        """A frame that prints within 80 characters; with the table at hand also the share of observed cells."""
         lines = [(column.name, column.kind, detail(column), column.reason) for column in self]
-        table = pd.DataFrame(lines, columns=["column", "kind", "detail", "reason"])
+        table = SchemaSummary(lines, columns=["column", "kind", "detail", "reason"])
         if frame is not None:
             shares = [round(100.0 * float(frame[name].notna().mean()), 1) for name in self.names]
             table.insert(3, "observed %", shares)
@@ -193,9 +200,13 @@ def load_schema(path: str | os.PathLike) -> Schema:
     """The schema in a TOML file; errors name the file."""
     source = file_name(path)
     try:
+        if Path(path).stat().st_size > MAX_SCHEMA_BYTES:
+            raise DataError(f"{source}: is larger than {MAX_SCHEMA_BYTES // 10**6} MB and no schema; check the path.")
         text = Path(path).read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
         raise DataError(f"{source}: not UTF-8 text; save the schema as UTF-8.") from None
+    except DataError:
+        raise
     except (OSError, ValueError) as error:  # ValueError: a path that no file system takes
         why = getattr(error, "strerror", None) or show(str(error))
         raise DataError(f"{source}: cannot be read as a schema ({why}); check the path.") from None

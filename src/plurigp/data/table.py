@@ -19,6 +19,7 @@ from plurigp.data.numeric import Units
 from plurigp.data.rows import Rows, to_rows
 from plurigp.data.scale import warn_out_of_scale
 from plurigp.data.schema import Schema, companions_aside
+from plurigp.data.sentinels import warn_sentinels
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,6 +178,7 @@ def _measured(column: Column, rows: Rows) -> tuple[Column, Units]:
         return column, Units()
     numbers = rows.numbers(column)
     warn_out_of_scale(column, numbers[:, 0])
+    warn_sentinels(column, numbers[:, 0])
     return column, kind_of(column).units(column, numbers[~np.isnan(numbers[:, 0])])
 
 

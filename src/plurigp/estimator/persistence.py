@@ -82,7 +82,14 @@ def read_model(folder: str | Path) -> tuple[dict[str, np.ndarray], dict[str, Any
         raise DataError(f"{folder / ARRAYS}: is not a safetensors file; save the model again") from None
 
 
+MAX_MANIFEST_BYTES = 50_000_000  # names and levels of a wide table take a few
+
+
 def _read_manifest(path: Path) -> dict[str, Any]:
+    if path.stat().st_size > MAX_MANIFEST_BYTES:
+        raise DataError(
+            f"{path}: is larger than {MAX_MANIFEST_BYTES // 10**6} MB and no plurigp manifest; save it again"
+        )
     try:
         manifest = json.loads(path.read_text(encoding="utf-8"))
         body = {k: v for k, v in manifest.items() if k != "manifest_sha256"}

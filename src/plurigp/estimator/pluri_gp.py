@@ -27,6 +27,8 @@ from plurigp.inference.prior import group_moments
 from plurigp.likelihoods.layout import make_layout
 from plurigp.likelihoods.registry import import_families
 
+BY_NAME = "To match columns by name and leave out others, pass model.schema_.matching(table)."
+
 
 class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """A latent Gaussian-process map of a mixed table with gaps: one likelihood per column.
@@ -121,9 +123,9 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     # --- fit ---
 
     def fit(self, X: Any, y: Any = None) -> "PluriGP":
-        """Learn the map from a table: a pandas or polars frame, a 2-D array, or the path of a Parquet file.
+        """Learn the map from a table: a pandas or polars frame, a 2-D array, or the path of a file.
 
-        A file is read one column at a time and never as a whole, so it may be larger than memory.
+        A Parquet file is read one column at a time and never as a whole, so it may be larger than memory.
         """
         before = dict(self.__dict__)
         try:
@@ -167,14 +169,18 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     # --- tables ---
 
     def _rows(self, X: Any, reset: bool) -> Rows:
-        """The table; after fit, columns are matched by name, or by place where one side has no names."""
-        X = X if reset or not is_parquet(X) else read_table(X)
+        """The table; after fit, its columns must be those of the fit, by name, or by place where one side has none."""
+        if isinstance(X, str | Path) and not (reset and is_parquet(X)):
+            X = read_table(X)
         rows = to_rows(X)
         if not reset and rows.columns.tolist() == list(getattr(self, "feature_names_in_", ())):
             return rows
         named = isinstance(X, Rows | Mapping) or not rows.in_memory
         named = named or (isinstance(X, list | tuple) and isinstance(X[0], Mapping))
-        validate_data(self, pd.DataFrame(columns=rows.columns) if named else X, reset=reset, skip_check_array=True)
+        try:
+            validate_data(self, pd.DataFrame(columns=rows.columns) if named else X, reset=reset, skip_check_array=True)
+        except ValueError as error:
+            raise DataError(f"{str(error).rstrip()}\n{BY_NAME}" if "feature names" in str(error) else error) from None
         return rows if reset else Rows(rows.frame.set_axis(self.schema_.names, axis=1))
 
     def _table(self, X: Any) -> Table:

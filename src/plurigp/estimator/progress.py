@@ -39,10 +39,16 @@ class FitProgress:
         own_units = (bound.total - self.log_units, sum(bound.expected_log_prob) - self.log_units)
         per_row = [float(part) / self.n_rows for part in (*own_units, bound.kl_x, bound.kl_u)]
         total, fit, kl_x, kl_u = (f"{part:.{2 if abs(part) < 100 else 0}f}" for part in per_row)
+        description = f"{label} {epoch}/{self.max_epochs}"
+        shown = f"bound/row {total} (fit {fit}, kl_x {kl_x}, kl_u {kl_u})"
+        rate = f"{line.speed:.1f}/s" if line.speed else ""
+        time_left = "1:00:00" if (line.time_remaining or 0) >= 3600 else "00:00"
+        if len(" ".join((description, shown, rate, time_left))) > self.lines.console.width:  # it would be cut
+            shown = f"bound/row {total}"
         self.lines.update(
             line.id,
             completed=epoch,
-            description=f"{label} {epoch}/{self.max_epochs}",
-            bound=f"bound/row {total} (fit {fit}, kl_x {kl_x}, kl_u {kl_u})",
-            rate=f"{line.speed:.1f}/s" if line.speed else "",
+            description=description,
+            bound=shown,
+            rate=rate,
         )
