@@ -8,10 +8,10 @@ from plurigp.cli.errors import CommandError
 if TYPE_CHECKING:
     import pandas as pd
 
-    from plurigp.data.dialect import Dialect
+    from plurigp.data.dialect import TextDialect
 
 
-def spelling(path: Path, out: Path, sep: str | None, decimal: str | None) -> "Dialect | None":
+def spelling(path: Path, out: Path, sep: str | None, decimal: str | None) -> "TextDialect | None":
     """How the file spells its cells; None where they cannot keep it: standard input, decimal commas, Parquet."""
     from plurigp.data import is_parquet
     from plurigp.data.read import STANDARD_INPUT, text_dialect

@@ -11,22 +11,22 @@ MAX_SEEN = 1_000_000  # bytes in which a separator and a decimal mark are looked
 SEPARATOR_NAMES = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "pipe": "|"}
 
 
-class Dialect(NamedTuple):
+class TextDialect(NamedTuple):
     """Of a text file."""
 
     sep: str
     decimal: str = "."
 
 
-def dialect_of(raw: bytes, usual: str, sep: str | None, decimal: str | None, source: str) -> Dialect:
+def dialect_of(raw: bytes, usual: str, sep: str | None, decimal: str | None, source: str) -> TextDialect:
     """As declared; else semicolons where every line has as many of them and the names no comma, and decimal commas
     where cells between semicolons have them."""
     found = _checked_sep(sep) if sep is not None else _recognised_sep(raw, usual)
     if decimal is not None:
         if decimal not in (".", ",") or decimal == found:
             raise DataError(f"decimal {show(decimal)} with sep {show(found)}: give '.' or ',', and not the separator.")
-        return Dialect(found, decimal)
-    return Dialect(found, _recognised_decimal(raw[:MAX_SEEN], source) if found == ";" else ".")
+        return TextDialect(found, decimal)
+    return TextDialect(found, _recognised_decimal(raw[:MAX_SEEN], source) if found == ";" else ".")
 
 
 def _checked_sep(sep: str) -> str:

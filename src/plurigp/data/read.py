@@ -20,7 +20,7 @@ from plurigp.core.files import PARQUET_SUFFIXES, SEPARATORS
 from plurigp.core.text import file_name, show
 from plurigp.core.types import DataError
 from plurigp.data.cells import is_gap_word, level_number, refuse
-from plurigp.data.dialect import Dialect, dialect_of
+from plurigp.data.dialect import TextDialect, dialect_of
 from plurigp.data.frames import check_unique_names, with_text_names
 from plurigp.data.rows import PYARROW_ERRORS, require_pyarrow
 from plurigp.data.sentinels import Missing, with_gaps_for
@@ -66,7 +66,7 @@ def _read(path: str | os.PathLike, sep: str | None, decimal: str | None) -> pd.D
     return _with_rows(frame, source)
 
 
-def text_dialect(path: Path, sep: str | None, decimal: str | None) -> Dialect:
+def text_dialect(path: Path, sep: str | None, decimal: str | None) -> TextDialect:
     """How `read_table` reads this text file."""
     suffix = next(suffix for suffix in SEPARATORS if path.name.lower().endswith(suffix))
     raw = _text_bytes(_file_bytes(path, suffix.endswith(".gz"), str(path)), str(path))
@@ -206,7 +206,7 @@ def _check_widths(raw: bytes, sep: str, width: int, source: str) -> None:
             raise DataError(f"{source}, line {record.line}: {finding}; {remedy}.")
 
 
-def _parse(body: bytes, dialect: Dialect, header: _Record, source: str, dtype: type | None) -> pd.DataFrame:
+def _parse(body: bytes, dialect: TextDialect, header: _Record, source: str, dtype: type | None) -> pd.DataFrame:
     """pandas reads the rows: numbers and truth values become such, everything else stays text."""
     try:
         with warnings.catch_warnings():
