@@ -29,7 +29,8 @@ from plurigp.inference.bound import BoundSpec
 from plurigp.inference.compiling import jax_runtime
 from plurigp.inference.model import Settings, init_model
 from plurigp.inference.schedule import Plateau, Schedule, rates_of
-from plurigp.inference.training import finalise, run_epoch, start_state, trained_posterior
+from plurigp.inference.steps import finalise, start_state, trained_posterior
+from plurigp.inference.training import run_epoch
 from plurigp.likelihoods.layout import arrange, make_layout, n_shared, rules_of
 from plurigp_paper.digits import digits
 

@@ -22,7 +22,8 @@ from plurigp.inference.gp import sparse
 from plurigp.inference.gp.linalg import JITTER
 from plurigp.inference.model import Settings, init_model
 from plurigp.inference.schedule import Rates, Schedule
-from plurigp.inference.training import Trained, refresh, run_epoch, start_state, train, train_step
+from plurigp.inference.steps import refresh, start_state, train_step
+from plurigp.inference.training import Trained, run_epoch, train
 from plurigp.likelihoods.base import expected_log_prob, predictive_log_prob, predictive_mean
 from plurigp.likelihoods.families.gaussian import FLOOR
 from plurigp.likelihoods.layout import arrange, make_layout, n_shared, rules_of

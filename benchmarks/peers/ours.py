@@ -10,7 +10,8 @@ from plurigp.inference.bound import BoundSpec
 from plurigp.inference.compiling import jax_runtime
 from plurigp.inference.model import Settings, init_model
 from plurigp.inference.schedule import WARMUP_EPOCHS, Schedule, rates_of
-from plurigp.inference.training import run_epoch, start_state
+from plurigp.inference.steps import start_state
+from plurigp.inference.training import run_epoch
 from plurigp.likelihoods.layout import arrange, make_layout, n_shared, rules_of
 
 

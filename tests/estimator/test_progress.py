@@ -10,7 +10,7 @@ import pytest
 
 from plurigp.estimator.progress import FitProgress
 from plurigp.inference.bound import Bound
-from plurigp.inference.training import EpochMetrics
+from plurigp.inference.steps import EpochMetrics
 
 
 class Terminal(io.StringIO):

@@ -14,22 +14,12 @@ from plurigp.inference import training
 from plurigp.inference.batches import TrainingTable, batches
 from plurigp.inference.bound import Batch, Bound, BoundSpec, _normals, bound
 from plurigp.inference.gp.linalg import pack, unpack, unpack_doubled
-from plurigp.inference.gp.sparse import Natural, posterior_of, posterior_of_log_cholesky, with_full_kl
+from plurigp.inference.gp.sparse import LogCholesky, Natural, posterior_of, posterior_of_log_cholesky, with_full_kl
 from plurigp.inference.model import Settings, init_model
 from plurigp.inference.prior import by_weight, update_prior
 from plurigp.inference.schedule import WINDOW, Rates, Schedule
-from plurigp.inference.training import (
-    LogCholesky,
-    State,
-    Trained,
-    _key,
-    finalise,
-    refresh,
-    run_epoch,
-    start_state,
-    train,
-    trained_posterior,
-)
+from plurigp.inference.steps import State, _key, finalise, refresh, start_state, trained_posterior
+from plurigp.inference.training import Trained, run_epoch, train
 from plurigp.likelihoods.layout import arrange, make_layout, n_shared, rules_of
 
 COLUMNS = {

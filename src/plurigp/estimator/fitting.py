@@ -23,7 +23,8 @@ from plurigp.inference.compiling import jax_runtime
 from plurigp.inference.gp.sparse import Posterior, zero_posterior
 from plurigp.inference.model import Model, Settings, init_model
 from plurigp.inference.schedule import Schedule, enough_epochs
-from plurigp.inference.training import EpochMetrics, Trained, train
+from plurigp.inference.steps import EpochMetrics
+from plurigp.inference.training import Trained, train
 from plurigp.likelihoods.layout import Layout, arrange_columns, make_layout, n_shared, rules_of
 from plurigp.likelihoods.rules import Rule
 

@@ -5,7 +5,7 @@ import sys
 from rich.console import Console
 from rich.progress import Progress, TextColumn, TimeRemainingColumn
 
-from plurigp.inference.training import EpochMetrics
+from plurigp.inference.steps import EpochMetrics
 
 
 class FitProgress:
