@@ -10,7 +10,17 @@ from plurigp.study.findings.valley import HISTOGRAM, Valleys
 from plurigp.study.fits.config import StudyConfig
 from plurigp.study.fits.learn import Maps, _halves_of, cut_map, in_background, reference_tasks, refit_tasks
 from plurigp.study.fits.tasks import Finished, Task, _half_map
-from plurigp.study.subtypes import GROUP, PART, REST, _by_rows, components_of, find_subtypes, kinds_of, valley_frame
+from plurigp.study.subtypes import (
+    GROUP,
+    PART,
+    REST,
+    _by_rows,
+    components_of,
+    find_subtypes,
+    join_flat_strata,
+    kinds_of,
+    valley_frame,
+)
 
 
 def maps_of(x: np.ndarray, config: StudyConfig) -> Maps:
@@ -47,7 +57,7 @@ def three():
 def test_separate_groups_are_found(three):
     maps, _, found = three
     np.testing.assert_array_equal(found.clusters.subtype, np.repeat([3, 1, 2, 0], [60, 160, 90, 4]))
-    assert found.n_clusters == maps.cut.n_clusters == 4
+    assert maps.cut.n_clusters == 4
     assert found.structured
     assert found.p < 1e-3
     assert found.group.tolist() == [1, 2, 3]
@@ -147,6 +157,41 @@ def test_what_is_left_beside_a_small_group_is_no_group_itself(rng):
     assert found.frame["robust"].tolist() == [False, True]
 
 
+def strip_and_cloud(rng, n_strip, n_cloud):
+    """A strip, which takes several Gaussians, and a round group far from it."""
+    strip = np.column_stack([rng.uniform(-9, 9, n_strip), 0.5 * rng.normal(size=n_strip)])
+    return np.concatenate([strip, clouds(rng, [[0, 12]], [n_cloud])])
+
+
+def test_parts_of_one_group_are_one_subtype(rng):
+    """A strip is no Gaussian and is cut into parts; without a valley between them they are put together again."""
+    config = settings(max_subtypes=6)
+    maps = maps_of(strip_and_cloud(rng, 300, 200), config)
+    before, after = find_subtypes(maps, config), find_subtypes(join_flat_strata(maps, config), config)
+    assert before.clusters.n_strata > 2
+    assert after.structured
+    assert after.frame["size"].tolist() == [300, 200]
+    assert after.frame["kind"].tolist() == [GROUP] * 2
+    assert after.frame["robust"].all()
+    assert (after.frame["agreement"] > 0.95).all()
+    assert after.valleys.depth[0, 1] < 0.2
+
+
+def test_what_is_left_beside_groups_stays_described_in_strata(rng):
+    config = settings(max_subtypes=6)
+    maps = maps_of(strip_and_cloud(rng, 400, 80), config)
+    found = find_subtypes(join_flat_strata(maps, config), config)
+    assert found.clusters.n_strata == maps.cut.n_strata > 2
+    assert (found.frame["kind"] == GROUP).sum() == 1
+
+
+@pytest.mark.parametrize("asked", [3, "paper"])
+def test_a_number_that_was_asked_for_stays(rng, asked):
+    config = settings(n_subtypes=asked)
+    maps = maps_of(strip_and_cloud(rng, 150, 100), config)
+    assert join_flat_strata(maps, config) is maps
+
+
 def test_one_stratum_asked_for(rng):
     config = settings(n_subtypes=1)
     found = find_subtypes(maps_of(rng.normal(size=(100, 2)), config), config)
@@ -163,7 +208,6 @@ def test_the_papers_mixture_is_taken_as_it_is(rng):
     assert len(maps.paper.weights) == 6
     found = find_subtypes(maps, config)
     assert found.clusters.mixture is maps.paper
-    assert found.n_clusters == 2
     assert found.frame["kind"].tolist() == [GROUP] * 2
     assert (found.frame["agreement"] > 0.95).all()
 

@@ -26,7 +26,14 @@ from plurigp.study.fits.learn import Maps
 from plurigp.study.fits.pool import Pool
 from plurigp.study.fits.tasks import FIRST_REFIT, held_out
 from plurigp.study.result import Map, StudyResult
-from plurigp.study.subtypes import Subtypes, clustering_frame, components_of, find_subtypes, valley_frame
+from plurigp.study.subtypes import (
+    Subtypes,
+    clustering_frame,
+    components_of,
+    find_subtypes,
+    join_flat_strata,
+    valley_frame,
+)
 
 PACKAGES = ("jax", "numpy", "pandas", "scikit-learn", "scipy")
 SETTINGS_AMONG_FACTS = ("title", "level", "n_permutations", "n_refits", "n_references")
@@ -36,6 +43,7 @@ def assemble_result(  # long: one line for each part of a result
     pool: Pool, maps: Maps, frame: pd.DataFrame, schema: Schema, config: StudyConfig, out: Path
 ) -> StudyResult:
     """All that needs no further fit; the same fits give the same result."""
+    maps = join_flat_strata(maps, config)
     found = find_subtypes(maps, config)
     clusters, values = found.clusters, read_values(frame, schema)
     outcomes = no_outcome()
