@@ -163,14 +163,14 @@ def strip_and_cloud(rng, n_strip, n_cloud):
     return np.concatenate([strip, clouds(rng, [[0, 12]], [n_cloud])])
 
 
-def test_parts_of_one_group_are_one_subtype(rng):
+def test_parts_of_one_group_are_one_subtype():
     """A strip is no Gaussian and is cut into parts; without a valley between them they are put together again."""
     config = settings(max_subtypes=6)
-    maps = maps_of(strip_and_cloud(rng, 300, 200), config)
+    maps = maps_of(strip_and_cloud(np.random.default_rng(0), 600, 400), config)
     before, after = find_subtypes(maps, config), find_subtypes(join_flat_strata(maps, config), config)
     assert before.clusters.n_strata > 2
     assert after.structured
-    assert after.frame["size"].tolist() == [300, 200]
+    assert after.frame["size"].tolist() == [600, 400]
     assert after.frame["kind"].tolist() == [GROUP] * 2
     assert after.frame["robust"].all()
     assert (after.frame["agreement"] > 0.95).all()
