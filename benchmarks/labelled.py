@@ -81,10 +81,11 @@ def _bundled(load: Callable[..., Any], folder: Path) -> Labelled:
 
 
 def _digits(which: tuple[int, ...], folder: Path) -> Labelled:
+    """The paper's simulated tables; their kinds are inferred, as those of all tables are, and not the paper's own."""
     from plurigp_paper.digits import digits
 
-    table, shown, schema = digits(which, N_PER_DIGIT)
-    return Labelled(table, pd.factorize(shown, sort=True)[0], schema)
+    table, shown, _ = digits(which, N_PER_DIGIT)
+    return Labelled(table, pd.factorize(shown, sort=True)[0])
 
 
 TABLES: dict[str, Callable[[Path], Labelled]] = {
