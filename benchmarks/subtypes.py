@@ -37,6 +37,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 
 from plurigp.study import Study, StudyConfig, StudyResult
+from plurigp.study.findings.certainty import calibrated
 from plurigp.study.findings.cluster import Starts, by_size, fit_mixture, informative_part
 from plurigp.study.findings.mixture import memberships
 from plurigp.study.fits.learn import learn
@@ -111,8 +112,9 @@ def verdict(result: Found | StudyResult) -> dict[str, Any]:
 def cut_into(mean: np.ndarray, sd: np.ndarray, K: int) -> tuple[np.ndarray, np.ndarray]:
     """Labels and probabilities of the study's map cut into K, as `n_subtypes = K` does it."""
     part = informative_part(mean, sd)
-    mixture = part.embed(fit_mixture(part.x, K, Starts(part.x, 0))).mixture
-    return memberships(by_size(mixture, mean, sd, StudyConfig().outlier_share), mean, sd)
+    cut = part.embed(fit_mixture(part.x, K, Starts(part.x, 0)))
+    mixture = by_size(cut.mixture, mean, sd, StudyConfig().outlier_share)
+    return memberships(calibrated(mixture, cut.shrinkage, mean, sd, 0), mean, sd)
 
 
 def calibration(label: np.ndarray, probability: np.ndarray, truth: np.ndarray) -> list[list[float]]:

@@ -7,6 +7,7 @@ import pandas as pd
 from scipy.sparse.csgraph import connected_components
 
 from plurigp.study.findings import consensus, null
+from plurigp.study.findings.certainty import calibrated
 from plurigp.study.findings.cluster import Clusters, by_size
 from plurigp.study.findings.consensus import Consensus
 from plurigp.study.findings.mixture import Mixture, memberships
@@ -75,9 +76,18 @@ def _strata_of(maps: Maps, config: StudyConfig) -> Clusters:
     return Clusters(*memberships(mixture, mean, sd), mixture)
 
 
+def _certain(clusters: Clusters, maps: Maps, config: StudyConfig) -> Clusters:
+    """With memberships as certain as mixtures of other rows prove them; those of the paper's mixture are its own."""
+    if config.n_subtypes == "paper":
+        return clusters
+    mean, sd = maps.latent.arrays["mean"], maps.latent.arrays["sd"]
+    mixture = calibrated(clusters.mixture, maps.cut.shrinkage, mean, sd, config.seed_of("certainty"))
+    return Clusters(*memberships(mixture, mean, sd), mixture)
+
+
 def find_subtypes(maps: Maps, config: StudyConfig) -> Subtypes:
     """The strata of the map, which of them are groups by the valleys between them, their consensus and its null."""
-    clusters, K = _strata_of(maps, config), maps.cut.n_strata
+    clusters, K = _certain(_strata_of(maps, config), maps, config), maps.cut.n_strata
     summary, permuted, pac, n_pairs = _consensus_of(maps, clusters, config)
     cut = None if config.n_subtypes == "paper" else maps.cut.mixture
     component, strata = components_of(clusters, cut, maps.latent.arrays["mean"])
