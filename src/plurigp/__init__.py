@@ -4,6 +4,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from plurigp.answers.pooling import pool as pool
+    from plurigp.answers.pooling import pool_fits as pool_fits
     from plurigp.core.types import DataError as DataError
     from plurigp.data import Schema as Schema
     from plurigp.data import infer_schema as infer_schema
@@ -22,6 +24,8 @@ _HOME = {
     "Study": "plurigp.study",
     "StudyResult": "plurigp.study",
     "load_study": "plurigp.study",
+    "pool": "plurigp.answers.pooling",
+    "pool_fits": "plurigp.answers.pooling",
     "DataError": "plurigp.core.types",
     "Schema": "plurigp.data",
     "infer_schema": "plurigp.data",
@@ -36,6 +40,8 @@ __all__ = [
     "infer_schema",
     "load",
     "load_study",
+    "pool",
+    "pool_fits",
     "read_table",
 ]
 
