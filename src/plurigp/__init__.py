@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from plurigp.data import read_table as read_table
     from plurigp.estimator import PluriGP as PluriGP
     from plurigp.estimator import load as load
+    from plurigp.estimator.sensitivity import sensitivity as sensitivity
     from plurigp.study import Study as Study
     from plurigp.study import StudyResult as StudyResult
     from plurigp.study import load_study as load_study
@@ -24,6 +25,7 @@ _HOME = {
     "Study": "plurigp.study",
     "StudyResult": "plurigp.study",
     "load_study": "plurigp.study",
+    "sensitivity": "plurigp.estimator.sensitivity",
     "pool": "plurigp.answers.pooling",
     "pool_fits": "plurigp.answers.pooling",
     "DataError": "plurigp.core.types",
@@ -43,6 +45,7 @@ __all__ = [
     "pool",
     "pool_fits",
     "read_table",
+    "sensitivity",
 ]
 
 
