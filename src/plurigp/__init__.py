@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from plurigp.estimator import PluriGP as PluriGP
     from plurigp.estimator import load as load
     from plurigp.estimator.sensitivity import sensitivity as sensitivity
+    from plurigp.report.table_one import table_one as table_one
     from plurigp.study import Study as Study
     from plurigp.study import StudyResult as StudyResult
     from plurigp.study import load_study as load_study
@@ -25,6 +26,7 @@ _HOME = {
     "Study": "plurigp.study",
     "StudyResult": "plurigp.study",
     "load_study": "plurigp.study",
+    "table_one": "plurigp.report.table_one",
     "sensitivity": "plurigp.estimator.sensitivity",
     "pool": "plurigp.answers.pooling",
     "pool_fits": "plurigp.answers.pooling",
@@ -46,6 +48,7 @@ __all__ = [
     "pool_fits",
     "read_table",
     "sensitivity",
+    "table_one",
 ]
 
 

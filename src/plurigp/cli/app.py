@@ -17,9 +17,13 @@ from plurigp.cli.fit import fit
 from plurigp.cli.pooling import pool_estimates
 from plurigp.cli.report import report
 from plurigp.cli.study import study
+from plurigp.cli.table_one import describe_groups
 
 VERBS = (cohort, check, fit, transform, impute, gaps, score, sample, study, report, explore, demo)
-NAMED_VERBS = {"pool": pool_estimates}  # whose functions have other names, which the library has given away
+NAMED_VERBS: dict[str, Callable[..., None]] = {  # whose names are functions of the library already
+    "pool": pool_estimates,
+    "table-one": describe_groups,
+}
 
 app = typer.Typer(
     name="plurigp",
