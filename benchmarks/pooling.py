@@ -15,7 +15,7 @@ import pandas as pd
 from common import save, saved
 from scipy import stats
 
-from plurigp import PluriGP
+from plurigp import PluriGP, pool
 from plurigp.datasets.gaps import draw_gaps
 
 NUMBERS = [f"lab{d}" for d in range(1, 7)]
@@ -43,26 +43,15 @@ def estimates(frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
     return value, np.array([y2.var(ddof=1) / n, y3.var(ddof=1) / n, noise * inverse[1, 1], noise * inverse[2, 2]])
 
 
-def pool(values: np.ndarray, variances: np.ndarray, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rubin's rules over m imputations [m 4]: pooled values and half widths of 95 % intervals (Barnard and Rubin)."""
-    m = len(values)
-    within, between = variances.mean(0), values.var(0, ddof=1)
-    total = within + (1 + 1 / m) * between
-    share = (1 + 1 / m) * between / total
-    complete = n_rows - 4.0
-    observed = (complete + 1) / (complete + 3) * complete * (1 - share)
-    df = 1 / (share**2 / (m - 1) + 1 / observed)
-    return values.mean(0), stats.t.ppf(0.975, df) * np.sqrt(total)
-
-
 def one(seed: int, n_rows: int, n_imputations: int, truth: np.ndarray) -> dict:
     rng = np.random.default_rng([seed, 11])
     frame = population(rng, n_rows)
     shown = frame.mask(draw_gaps(rng, frame, 0.25, "observed"))
     model = PluriGP(2, kernel="linear+rbf", random_state=seed, calibrate=False).fit(shown)
     tables = [estimates(filled) for filled in model.impute_draws(shown, n_imputations, random_state=seed)]
-    value, half = pool(*(np.stack(part) for part in zip(*tables, strict=True)), n_rows)
-    out = {"pooled": {"value": value.tolist(), "half": half.tolist()}}
+    pooled = pool(*(np.stack(part) for part in zip(*tables, strict=True)), df_complete=n_rows - 4).frame
+    half = (pooled["high"] - pooled["low"]) / 2
+    out = {"pooled": {"value": pooled["estimate"].tolist(), "half": half.tolist()}}
     for way, table in {"complete rows": shown.dropna(), "filled once": model.impute(shown), "no gaps": frame}.items():
         value, var = estimates(table)
         out[way] = {"value": value.tolist(), "half": (stats.t.ppf(0.975, len(table) - 3) * np.sqrt(var)).tolist()}

@@ -4,12 +4,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from plurigp.answers.pooling import pool as pool
+    from plurigp.answers.pooling import pool_fits as pool_fits
     from plurigp.core.types import DataError as DataError
     from plurigp.data import Schema as Schema
     from plurigp.data import infer_schema as infer_schema
     from plurigp.data import read_table as read_table
     from plurigp.estimator import PluriGP as PluriGP
     from plurigp.estimator import load as load
+    from plurigp.estimator.sensitivity import sensitivity as sensitivity
+    from plurigp.report.table_one import table_one as table_one
     from plurigp.study import Study as Study
     from plurigp.study import StudyResult as StudyResult
     from plurigp.study import load_study as load_study
@@ -22,6 +26,10 @@ _HOME = {
     "Study": "plurigp.study",
     "StudyResult": "plurigp.study",
     "load_study": "plurigp.study",
+    "table_one": "plurigp.report.table_one",
+    "sensitivity": "plurigp.estimator.sensitivity",
+    "pool": "plurigp.answers.pooling",
+    "pool_fits": "plurigp.answers.pooling",
     "DataError": "plurigp.core.types",
     "Schema": "plurigp.data",
     "infer_schema": "plurigp.data",
@@ -36,7 +44,11 @@ __all__ = [
     "infer_schema",
     "load",
     "load_study",
+    "pool",
+    "pool_fits",
     "read_table",
+    "sensitivity",
+    "table_one",
 ]
 
 

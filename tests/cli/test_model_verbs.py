@@ -166,6 +166,30 @@ def test_gaps_are_described_one_per_line(home, tmp_path, frame):
     assert named["probability"].between(0.5, 1).all()
 
 
+def test_impute_moves_draws_by_delta(home, tmp_path, frame):
+    args = ("impute", home / "model", home / "t.csv", "--draws", 1, "--seed", 4)
+    assert run(*args, "--out", tmp_path / "c.csv").exit_code == 0
+    result = run(*args, "--delta", "albumin=2.5", "--out", tmp_path / "d.csv")
+    assert result.exit_code == 0, result.stderr
+    moved = pd.read_csv(tmp_path / "d-1.csv")["albumin"] - pd.read_csv(tmp_path / "c-1.csv")["albumin"]
+    assert moved.to_numpy() == pytest.approx(np.where(frame["albumin"].isna(), 2.5, 0.0), abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("options", "finding"),
+    [
+        (("--delta", "albumin=1"), "say how many with --draws"),
+        (("--draws", 1, "--delta", "albumin"), "write COLUMN=AMOUNT"),
+        (("--draws", 1, "--delta", "albumin=much"), "write COLUMN=AMOUNT"),
+        (("--draws", 1, "--delta", "nobody:late=1"), "column 'nobody' is not used by this model"),
+    ],
+)
+def test_deltas_that_mean_nothing_are_refused(home, tmp_path, options, finding):
+    result = run("impute", home / "model", home / "t.csv", "--out", tmp_path / "f.csv", *options)
+    assert result.exit_code == 1
+    assert finding in result.stderr
+
+
 def test_impute_to_parquet(home, tmp_path, frame):
     assert run("impute", home / "model", home / "t.csv", "--out", tmp_path / "f.parquet").exit_code == 0
     filled = pd.read_parquet(tmp_path / "f.parquet")

@@ -146,12 +146,19 @@ class RowDraws(NamedTuple):
 
 
 def draw_given(
-    predictor: Predictor, table: Table, n_draws: int, seed: int, columns: Sequence[int] | None = None, warn: bool = True
+    predictor: Predictor,
+    table: Table,
+    n_draws: int,
+    seed: int,
+    columns: Sequence[int] | None = None,
+    warn: bool = True,
+    shift: Float[np.ndarray, " P"] | None = None,
 ) -> Iterator[RowDraws]:
     """Coded draws of whole rows given their observed cells, chunk by chunk: x, f and y, jointly within a row.
 
     x is drawn among N_PROPOSALS by importance weights, so that the likelihood corrects q(x). The rows of one draw share
-    its functions, so their uncertainty shows in whatever is pooled over rows. With `columns`, others may be NaN.
+    its functions, so their uncertainty shows in whatever is pooled over rows. With `columns`, others may be NaN; with
+    `shift`, functions are moved by it before cells are drawn.
     """
     rng = np.random.default_rng(seed)
     noise = standard_draws(latent.N_PROPOSALS, predictor.n_components).astype(predictor.dtype)
@@ -165,6 +172,7 @@ def draw_given(
         ends = np.cumsum(weights, axis=0)
         chosen = np.minimum((rng.random(x.shape[1]) * ends[-1] > ends).sum(0), len(x) - 1)
         f = _functions_at(gp, decoder, x[chosen, np.arange(x.shape[1])], rng)[: len(values)]
+        f = f if shift is None else f + shift
         return schema_order(layout, evaluate.draws(layout, decoder.noise.thetas, values, f, rng, only))
 
     with jax_runtime():

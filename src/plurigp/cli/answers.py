@@ -18,6 +18,7 @@ from plurigp.cli.options import (
     SpreadsheetSafe,
     TableIn,
     TableOut,
+    deltas_of,
     read_input,
 )
 from plurigp.cli.text import say, say_json, say_table
@@ -64,12 +65,16 @@ def transform(
     say(f"wrote the latent positions of {len(frame)} rows to {out}")
 
 
-def impute(
+def impute(  # long: its options
     model: ModelIn,
     table: TableIn,
     out: TableOut,
     draws: Annotated[
         int | None, typer.Option(metavar="M", min=1, help="Multiple imputation: write M tables, OUT-1 to OUT-M.")
+    ] = None,
+    delta: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN[:LEVEL]=AMOUNT", help="With --draws: move what fills these gaps; repeatable."),
     ] = None,
     sep: Sep = None,
     decimal: Decimal = None,
@@ -82,15 +87,19 @@ def impute(
 
     Fills every gap of the model's columns with its prediction from the observed cells of the row. Observed cells are
     written as they were read; columns set aside are not changed. With --draws, each of M tables holds a joint draw per
-    row: analyse each table and pool the results by Rubin's rules.
+    row: analyse each table and pool the results by Rubin's rules. --delta asks what follows if gaps are not at random:
+    it adds AMOUNT to what fills the column's gaps, in its own units, or to the log odds of yes or of LEVEL.
 
     \b
     Example:
       plurigp impute model patients.csv --out filled.csv
       plurigp impute model patients.csv --draws 20 --seed 1 --out completed.csv
+      plurigp impute model patients.csv --draws 20 --delta crp=5 --delta stage:late=0.5 --out shifted.csv
     """
     from plurigp.cli.filled import filled_text, spelling
 
+    if delta and draws is None:
+        raise CommandError("--delta moves draws; say how many with --draws M.")
     files = [out] if draws is None else [numbered(out, n + 1) for n in range(draws)]
     for file in files:
         check_table(file, force)
@@ -98,7 +107,8 @@ def impute(
     used = [name for column in fitted.schema_.used for name in (column.name, column.upper) if name is not None]
     with about(table):
         rows = fitted.schema_.matching(frame)
-        answers = [fitted.impute(rows)] if draws is None else fitted.impute_draws(rows, draws, random_state=seed)
+        moved = deltas_of(delta, fitted.schema_.names)
+        answers = [fitted.impute(rows)] if draws is None else fitted.impute_draws(rows, draws, seed, delta=moved)
     dialect = spelling(table, out, sep, decimal)
     for answer, file in zip(answers, files, strict=True):
         filled = frame.assign(**{name: answer[name] for name in used})

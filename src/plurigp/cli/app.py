@@ -14,10 +14,16 @@ from plurigp.cli.demo import demo
 from plurigp.cli.errors import one_line_errors
 from plurigp.cli.explore import explore
 from plurigp.cli.fit import fit
+from plurigp.cli.pooling import pool_estimates
 from plurigp.cli.report import report
 from plurigp.cli.study import study
+from plurigp.cli.table_one import describe_groups
 
 VERBS = (cohort, check, fit, transform, impute, gaps, score, sample, study, report, explore, demo)
+NAMED_VERBS: dict[str, Callable[..., None]] = {  # whose names are functions of the library already
+    "pool": pool_estimates,
+    "table-one": describe_groups,
+}
 
 app = typer.Typer(
     name="plurigp",
@@ -29,7 +35,7 @@ app = typer.Typer(
 )
 
 
-def add_verb(function: Callable[..., None]) -> None:
+def add_verb(function: Callable[..., None], name: str | None = None) -> None:
     """Register a verb whose errors become one line and an exit code."""
 
     @functools.wraps(function)
@@ -37,7 +43,7 @@ def add_verb(function: Callable[..., None]) -> None:
         with one_line_errors():
             function(*args, **options)
 
-    app.command()(guarded)
+    app.command(name)(guarded)
 
 
 def _version(asked: bool) -> bool:
@@ -71,5 +77,7 @@ def plurigp(
 
 for function in VERBS:
     add_verb(function)
+for name, named in NAMED_VERBS.items():
+    add_verb(named, name)
 for entry in entry_points(group="plurigp.verbs"):  # programs beside the library, such as the paper's experiments
     add_verb(entry.load())

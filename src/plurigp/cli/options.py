@@ -60,6 +60,27 @@ def gap_values(missing: list[str] | None, columns: Iterable[str]) -> dict[str, l
     return values
 
 
+def deltas_of(deltas: list[str] | None, columns: Iterable[str]) -> dict[str, Any]:
+    """{column: amount} from `COLUMN=AMOUNT`, {column: {level: amount}} from `COLUMN:LEVEL=AMOUNT`."""
+    from plurigp.cli.errors import CommandError
+
+    known, found = set(columns), dict[str, Any]()
+    for text in deltas or []:
+        name, mark, amount = text.rpartition("=")
+        column, colon, level = (name, "", "") if name in known else name.partition(":")
+        try:
+            number = float(amount)
+        except ValueError:
+            mark = ""
+        if not mark:
+            raise CommandError(f"--delta {text!r}: write COLUMN=AMOUNT, or COLUMN:LEVEL=AMOUNT for a category.")
+        if colon:
+            found.setdefault(column, {})[level] = number
+        else:
+            found[column] = number
+    return found
+
+
 def read_input(table: Path, sep: str | None, decimal: str | None, missing: list[str] | None) -> "pd.DataFrame":
     """The table that a verb was given, with the declared values as gaps."""
     from plurigp.cli.errors import about

@@ -10,6 +10,7 @@ import pandas as pd
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from plurigp.answers.delta import make_shift, shift_gaps
 from plurigp.answers.density import cell_log_density, effective_sample_size, log_density, reconstruction
 from plurigp.answers.draws import draw_given, draw_rows
 from plurigp.answers.fill import fill_values, levels_of_columns, values_at
@@ -232,19 +233,27 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return self._filled(X, rows, fill_values(self.predictor_, self.coder_.table(rows)), fill_limits)
 
     def impute_draws(
-        self, X: Any, n_draws: int = 5, random_state: Any = None, fill_limits: bool = False
+        self,
+        X: Any,
+        n_draws: int = 5,
+        random_state: Any = None,
+        fill_limits: bool = False,
+        delta: Mapping[str, Any] | None = None,
     ) -> list[pd.DataFrame]:
         """Completed tables for multiple imputation: each fills all gaps of a row by one joint draw of x, f and y.
 
-        With fill_limits, censored cells are drawn within their bounds as well.
+        With fill_limits, censored cells are drawn within their bounds as well. With delta, what fills a column's gaps
+        is moved, as if gaps were not at random: ``{"crp": 0.5}`` by the column's own units, ``{"died": 0.5}`` by the
+        log odds of yes (in probits for ordered levels), ``{"stage": {"late": 0.5}}`` by the log odds of a level.
         """
         check_is_fitted(self)
         rows = self._rows(X, reset=False)
         table = self.coder_.table(rows)
         check_count("n_draws", n_draws)
-        drawn = draw_given(self.predictor_, table, int(n_draws), as_seed(random_state))
+        shift = make_shift(self.predictor_.layout, self.coder_, delta or {})
+        drawn = draw_given(self.predictor_, table, int(n_draws), as_seed(random_state), shift=shift.functions)
         coded = np.concatenate([np.stack(list(chunk.draws)) for chunk in drawn], axis=1)
-        return [self._filled(X, rows, one, fill_limits) for one in coded]
+        return [self._filled(X, rows, shift_gaps(self.coder_, table, one, shift), fill_limits) for one in coded]
 
     def describe_gaps(
         self, X: Any, levels: Sequence[float] = (0.05, 0.25, 0.5, 0.75, 0.95), n_draws: int = 200, random_state: Any = 0

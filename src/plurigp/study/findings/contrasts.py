@@ -95,6 +95,20 @@ def standardised_difference(inside: np.ndarray, outside: np.ndarray) -> float:
     return float((inside.mean() - outside.mean()) / spread) if spread > 0 else NAN
 
 
+def standardised_difference_of_shares(first: np.ndarray, second: np.ndarray) -> float:
+    """Of the shares of all levels but one: d = √(δᵀ S⁻¹ δ), S the mean of both multinomial covariances (Yang and Dalton
+    2012), with the sign of the difference where there is one share; infinite where a level tells the groups apart
+    without error, NaN where there is only one level."""
+    difference = second - first
+    S = np.mean([np.diag(share) - np.outer(share, share) for share in (first, second)], axis=0)
+    if not S.any() and not difference.any():
+        return NAN
+    weights = np.linalg.pinv(S, hermitian=True) @ difference
+    apart = np.abs(S @ weights - difference).max() > 1e-9
+    d = np.inf if apart else float(np.sqrt(difference @ weights))
+    return float(np.copysign(d, difference[0])) if len(difference) == 1 else d
+
+
 # --- cells known up to limits ---
 
 
