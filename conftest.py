@@ -71,6 +71,7 @@ class Watchdog:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "trust: long checks of docs/trust.md; run by `make trust`")
     if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Watchdog(), "watchdog")
 

@@ -8,8 +8,11 @@ import sys
 import time
 
 import pytest
+from typer.testing import CliRunner
 
 from plurigp.cli import errors, interrupt
+from plurigp.cli.app import app
+from plurigp.cli.fit import check_checkpoint
 
 SCRIPT = """
 import sys
@@ -61,6 +64,52 @@ def test_a_script_does_not_crash(table):
     code, _, said = interrupted(process)
     assert code in (130, -signal.SIGINT)
     assert said.splitlines()[-1] == "KeyboardInterrupt"
+
+
+STOPPED_IN_EPOCH_3 = """
+import os, signal, sys
+from plurigp.cli import main
+from plurigp.estimator.checkpoints import Checkpoint
+keep, number = Checkpoint.keep, int(sys.argv.pop())
+def keep_and_stop(self, snapshot):
+    keep(self, snapshot)
+    if len(snapshot.epochs) == 3:
+        os.kill(os.getpid(), number)
+Checkpoint.keep = keep_and_stop
+main()
+"""
+
+
+def test_a_fit_with_a_checkpoint_saves_says_how_to_go_on_and_goes_on(table, tmp_path):
+    """Stopped by SIGTERM, then resumed; a model that was fitted without a word is the same."""
+    fit = ["fit", table, "--epochs", "5", "--inducing", "5", "--exclude", "patient"]
+    kept = [*fit, "--out", str(tmp_path / "model"), "--checkpoint", str(tmp_path / "running")]
+    cache = os.environ["PLURIGP_CACHE"]
+    stopped = start([sys.executable, "-c", STOPPED_IN_EPOCH_3, *kept, str(int(signal.SIGTERM))], cache)
+    _, said = stopped.communicate(timeout=200)
+    assert stopped.returncode == 128 + signal.SIGTERM
+    assert said.splitlines() == [f"terminated; the same command with --resume goes on from {tmp_path / 'running'}"]
+    assert not (tmp_path / "model").exists()
+    again = CliRunner().invoke(app, kept)
+    assert again.exit_code == 1
+    assert "running: holds the checkpoint of a fit; pass --resume to go on, or name another folder." in again.stderr
+    assert CliRunner().invoke(app, [*kept, "--resume"]).exit_code == 0
+    assert CliRunner().invoke(app, [*fit, "--out", str(tmp_path / "other")]).exit_code == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model", "other", "table.csv"]
+    for path in (tmp_path / "model").iterdir():
+        assert path.read_bytes() == (tmp_path / "other" / path.name).read_bytes()
+
+
+def test_resuming_needs_a_folder(table, tmp_path):
+    done = CliRunner().invoke(app, ["fit", table, "--out", str(tmp_path / "model"), "--resume"])
+    assert done.exit_code == 1
+    assert "--resume needs the folder to go on from; pass it as --checkpoint DIR." in done.stderr
+
+
+def test_an_interrupt_before_the_first_checkpoint_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr(interrupt, "_ending", interrupt.Ending())
+    check_checkpoint(tmp_path / "running", resume=True)
+    assert interrupt._ending.advice() == " before the first checkpoint; start again"
 
 
 def test_an_interrupt_in_a_verb_ends_the_process(monkeypatch):

@@ -1,5 +1,6 @@
 """Training: it climbs, it repeats itself to the byte, it never looks under a gap, and it stops when it should."""
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from types import SimpleNamespace
@@ -18,6 +19,7 @@ from plurigp.inference.gp.sparse import LogCholesky, Natural, posterior_of, post
 from plurigp.inference.model import Settings, init_model
 from plurigp.inference.prior import by_weight, update_prior
 from plurigp.inference.schedule import WINDOW, Rates, Schedule
+from plurigp.inference.snapshots import Snapshot, snapshot_arrays, snapshot_from
 from plurigp.inference.steps import State, _key, finalise, refresh, start_state, trained_posterior
 from plurigp.inference.training import Trained, run_epoch, train
 from plurigp.likelihoods.layout import arrange, make_layout, n_shared, rules_of
@@ -130,6 +132,45 @@ def test_one_seed_gives_the_same_bytes(world, optimizer):
     assert as_bytes(first[:-1]) == as_bytes(second[:-1])
     other = world.train(optimizer=optimizer, seed=4)
     assert as_bytes(other.q) != as_bytes(first.q)
+
+
+# --- it goes on where it stopped ---
+
+
+def stored(snapshot: Snapshot, spec: BoundSpec, model, optimizer: str) -> Snapshot:
+    """The snapshot after its trip through what a file keeps."""
+    arrays, facts = snapshot_arrays(snapshot)
+    return snapshot_from(arrays, json.loads(json.dumps(facts)), spec, model, optimizer)
+
+
+@pytest.mark.parametrize(("optimizer", "n_groups"), [("natural", 1), ("adam", 1), ("natural", 2)])
+def test_a_resumed_run_ends_with_the_same_bytes(world, optimizer, n_groups):
+    """From every epoch: in the main phase, in the cooldown, before and after a mixture has started, and at the end."""
+    settings, taken = replace(SETTINGS, n_groups=n_groups), []
+    model = init_model(0, settings, world.schema, world.layout, world.values, world.seen)
+    spec = world.sharing() if optimizer == "natural" else world.spec
+    schedule = Schedule(max_epochs=6, batch_size=BATCH, optimizer=optimizer)
+    whole = train(spec, model, world.data(), schedule, 3, on_snapshot=taken.append)
+    assert [len(snapshot.epochs) for snapshot in taken] == [1, 2, 3, 4, 5, 6]
+    assert [snapshot.has_groups for snapshot in taken].count(True) == (0 if n_groups == 1 else 2)
+    for snapshot in taken:
+        resumed = train(spec, model, world.data(), schedule, 3, resumed=stored(snapshot, spec, model, optimizer))
+        assert as_bytes(resumed[:-1]) == as_bytes(whole[:-1])
+        assert resumed.stopped == whole.stopped
+
+
+def test_a_snapshot_of_another_run_is_refused_by_name(world):
+    taken, model = [], world.model()
+    schedule = Schedule(max_epochs=1, batch_size=BATCH)
+    train(world.spec, model, world.data(), schedule, 0, on_snapshot=taken.append)
+    arrays, facts = snapshot_arrays(taken[0])
+    without, cut = dict(arrays), arrays | {"epochs.spread": arrays["epochs.spread"][:, :1]}
+    del without["state.model.gp.Z"]
+    for broken, name in ((without, r"state\.model\.gp\.Z"), (cut, r"epochs\.spread")):
+        with pytest.raises(ValueError, match=f"array '{name}' is missing or has another shape"):
+            snapshot_from(broken, facts, world.spec, model, "natural")
+    with pytest.raises(ValueError, match="'n_steps' is missing or is no int"):
+        snapshot_from(arrays, facts | {"n_steps": "3"}, world.spec, model, "natural")
 
 
 @jax.jit

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from plurigp.cli import interrupt
 from plurigp.cli.errors import CommandError, about
 from plurigp.cli.files import check_folder
 from plurigp.cli.options import Decimal, Exclude, Force, Json, Missing, SchemaIn, Seed, Sep, TableIn, given, read_input
@@ -13,6 +14,8 @@ from plurigp.cli.text import say, say_json, say_progress
 
 if TYPE_CHECKING:
     from plurigp.estimator import PluriGP
+
+SAVING_SECONDS = 10.0  # that Ctrl-C waits for the last checkpoint
 
 
 def fit(  # long: its options
@@ -42,6 +45,10 @@ def fit(  # long: its options
     sep: Sep = None,
     decimal: Decimal = None,
     missing: Missing = None,
+    checkpoint: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Folder that keeps training, so that it can go on if stopped.")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from the --checkpoint of a stopped fit.")] = False,
     force: Force = False,
     json: Json = False,
 ) -> None:
@@ -49,11 +56,13 @@ def fit(  # long: its options
 
     Kinds are inferred as in `plurigp check`; --schema overrides them. Only observed cells enter the likelihood.
     Training stops when the bound no longer rises; a terminal shows its progress. The model folder holds JSON and
-    arrays only, no code.
+    arrays only, no code. With --checkpoint, training is kept every half minute and at Ctrl-C; the same command with
+    --resume goes on from there and ends with the same model.
 
     \b
     Example:
       plurigp fit patients.csv --components 5 --exclude outcome --seed 1 --out model
+      plurigp fit patients.csv --checkpoint running --resume --out model
     """
     check_folder(out, force)
     if not json:
@@ -61,16 +70,20 @@ def fit(  # long: its options
     options = given(n_components=components, n_groups=groups, max_epochs=epochs, random_state=seed, kernel=kernel,
                     encoder=encoder, n_inducing=inducing, batch_size=batch_size)  # fmt: skip
     check_request(out, options)
+    check_checkpoint(checkpoint, resume)
     from plurigp.data import infer_schema, is_parquet, to_rows
     from plurigp.estimator import PluriGP
+    from plurigp.estimator.checkpoints import remove_checkpoint
 
     rows = to_rows(table if is_parquet(table) and not missing else read_input(table, sep, decimal, missing))
     start = time.monotonic()
     with about(table):
         settled = infer_schema(rows, schema).override(dict.fromkeys(exclude or [], "aside"))
-        model = PluriGP(schema=settled, verbose=not json, **options).fit(rows)
+        model = PluriGP(schema=settled, verbose=not json, **options).fit(rows, checkpoint=checkpoint)
     answer = fit_summary(model, out, len(rows), time.monotonic() - start)
     model.set_params(verbose=False).save(out)
+    if checkpoint is not None:
+        remove_checkpoint(checkpoint)
     if json:
         say_json(answer)
     else:
@@ -91,6 +104,25 @@ def check_request(out: Path, options: dict[str, Any]) -> None:
         parse_kernel(options.get("kernel", "rbf"))
     except ValueError as error:
         raise CommandError(f"--{error}") from None
+
+
+def check_checkpoint(folder: Path | None, resume: bool) -> None:
+    """Refuse to go on from nowhere, or to go on unasked; prepare Ctrl-C to say how to go on."""
+    if folder is None:
+        if resume:
+            raise CommandError("--resume needs the folder to go on from; pass it as --checkpoint DIR.")
+        return
+    from plurigp.estimator.checkpoints import has_checkpoint
+
+    if has_checkpoint(folder) and not resume:
+        raise CommandError(f"{folder}: holds the checkpoint of a fit; pass --resume to go on, or name another folder.")
+
+    def advice() -> str:
+        if not has_checkpoint(folder):
+            return " before the first checkpoint; start again"
+        return f"; the same command with --resume goes on from {folder}"
+
+    interrupt.prepare(SAVING_SECONDS, advice)
 
 
 def fit_summary(model: "PluriGP", out: Path, n_rows: int, seconds: float) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Files that are either whole or not there, and text that no spreadsheet runs as a formula."""
 
+import errno
 import os
 import re
 from collections.abc import Iterator
@@ -18,18 +19,32 @@ NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?%?")
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """A path beside the target to write to; it takes the target's place only if all went well."""
+    """A path beside the target to write to; it takes the target's place only if all went well and is on the disk."""
     target = path.resolve()
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         yield part
+        _flush(part)
         os.replace(part, target)
+        _flush(target.parent)  # its entry: a power cut brings back the old file or the new one, each of them whole
     except OSError as error:  # a full disk does not say which file
         if error.errno is None or error.filename not in (None, str(part)):
             raise
         raise OSError(error.errno, error.strerror, str(path)) from None
     finally:
         part.unlink(missing_ok=True)
+
+
+def _flush(path: Path) -> None:
+    """Wait until the disk has it."""
+    opened = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    except OSError as error:
+        if error.errno != errno.EINVAL or not path.is_dir():  # some file systems cannot flush a folder
+            raise
+    finally:
+        os.close(opened)
 
 
 def without_formulas(frame: "pd.DataFrame") -> "pd.DataFrame":

@@ -16,6 +16,7 @@ from plurigp.answers.calibration import Calibration
 from plurigp.answers.pit import identity_maps
 from plurigp.answers.predictor import Predictor, in_precision, make_predictor
 from plurigp.data import Coder, Rows
+from plurigp.estimator.checkpoints import Checkpoint
 from plurigp.estimator.progress import FitProgress
 from plurigp.inference.batches import TrainingTable
 from plurigp.inference.bound import BoundSpec
@@ -50,29 +51,33 @@ def training_table(rows: Rows, coder: Coder, dtype: str) -> TrainingTable:
     return TrainingTable(*arrange_columns(make_layout(coder.schema), coder.coded_columns(rows), len(rows), dtype))
 
 
-def fit_model(table: TrainingTable, coder: Coder, given: Mapping[str, Any]) -> FittedModel:
+def fit_model(table: TrainingTable, coder: Coder, given: Mapping[str, Any], checkpoint: Checkpoint) -> FittedModel:
     """Train n_init times, keep the run with the best bound and calibrate it; `given` are PluriGP's parameters."""
     layout, n_rows = make_layout(coder.schema), len(table.seen)
     settings, schedule = _settings(given, n_rows), _schedule(given, n_rows)
     spec, units = _bound_spec(given, layout, table.seen), _units_by_kind(coder, layout, table.seen)
-    seed, shift = as_seed(given["random_state"]), sum(units.values())
+    seed, shift = checkpoint.bind(given, coder, table, as_seed(given["random_state"])), sum(units.values())
     wanted = given["calibrate"] and given["encoder"] != "free"
     calibration = Calibration(layout, *table, coder.schema, seed) if wanted else None
     progress = FitProgress(bool(given["verbose"]), int(given["n_init"]), schedule.max_epochs, n_rows, shift)
     runs: list[Trained] = []
 
     def on_epoch(n: int, epoch: EpochMetrics) -> None:
-        if n == 1 and calibration is not None:  # sooner, it would compile while training does
+        if n == first_epoch and calibration is not None:  # sooner, it would compile while training does
             untrained = zero_posterior(layout.n_functions, settings.n_inducing, given["dtype"])
             calibration.compile_in_background(as_predictor(start, untrained, layout, given))
         progress(n, epoch)
 
     with _on_device(given["device"]), progress.lines:
-        with jax_runtime():
-            for own_seed in range(seed, seed + given["n_init"]):
+        with jax_runtime(), checkpoint.saved_when_stopped():
+            for number in range(given["n_init"]):
                 progress.phase("compiling")
-                start = init_model(own_seed, settings, coder.schema, layout, *table)
-                runs.append(train(spec, in_precision(start, given["dtype"]), table, schedule, own_seed, on_epoch))
+                start = init_model(seed + number, settings, coder.schema, layout, *table)
+                model = in_precision(start, given["dtype"])
+                resumed = checkpoint.resume(number + 1, spec, model, schedule.optimizer)
+                first_epoch = 1 if resumed is None else len(resumed.epochs) + 1
+                runs.append(train(spec, model, table, schedule, seed + number, on_epoch, resumed, checkpoint.keep))
+                checkpoint.save()
         run = max(runs, key=lambda run: float(run.bound.total))
         model, q = jax.tree.map(np.asarray, (run.model, run.q))
         maps = identity_maps(len(layout.order))

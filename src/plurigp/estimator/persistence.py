@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import os
+import re
 from collections.abc import Collection
 from dataclasses import asdict
 from numbers import Integral
@@ -34,6 +36,8 @@ from plurigp.likelihoods.registry import outside_modules
 
 MODEL_FORMAT = 1
 ARRAYS, MANIFEST = "model.safetensors", "model.json"
+LEFT_BY_A_KILL = re.compile(r"\..*\.part|model-[0-9a-f]{16}\.safetensors")
+HEX = re.compile("[0-9a-f]{64}")
 PIT_MAPS, INDICATOR_COLUMNS = "gaps.rank_maps", "encoder.watched"  # as first saved
 
 
@@ -45,22 +49,36 @@ def _canonical(manifest: dict[str, Any]) -> bytes:
     return json.dumps(manifest, sort_keys=True, ensure_ascii=True, allow_nan=False).encode()
 
 
+def _pending(arrays_sha256: str) -> str:
+    """The name of arrays whose manifest has not yet, or just now, taken its place; never a path."""
+    return f"model-{arrays_sha256[:16]}.safetensors" if HEX.fullmatch(arrays_sha256) else ARRAYS
+
+
 def write_model(folder: str | Path, arrays: dict[str, np.ndarray], manifest: dict[str, Any]) -> Path:
-    """Write both files, complete or not at all; an existing model in the folder is replaced."""
+    """Write both files, complete or not at all; an existing model in the folder is replaced in one step.
+
+    The arrays are written under a name with their hash, then the manifest takes its place: from that moment on the
+    folder holds the new model, and until then the old one, whatever happens. Renaming the arrays comes after.
+    """
     folder = Path(folder)
     if folder.exists() and not folder.is_dir():
         raise DataError(f"{folder}: is a file; a model is saved into a folder of its own")
-    others = [path for path in folder.glob("*") if not path.name.endswith(".part")]  # parts: of a save that was killed
+    others = [path for path in folder.glob("*") if not LEFT_BY_A_KILL.fullmatch(path.name)]
     if others and not (folder / MANIFEST).exists():
         raise DataError(f"{folder}: holds other files and no model; choose an empty or a new folder")
     tensors = save_tensors({name: np.ascontiguousarray(a) for name, a in sorted(arrays.items())})
     body = {"format": MODEL_FORMAT, **manifest, "arrays_sha256": _digest(tensors)}
+    pending = folder / _pending(body["arrays_sha256"])
     text = json.dumps({**body, "manifest_sha256": _digest(_canonical(body))}, indent=1, sort_keys=True)
     folder.mkdir(parents=True, exist_ok=True)
-    # The manifest takes its place first: a save that is killed between the two leaves a folder that can be saved to.
-    with whole_file(folder / ARRAYS) as arrays_file, whole_file(folder / MANIFEST) as manifest_file:
+    with whole_file(pending) as arrays_file:
         arrays_file.write_bytes(tensors)
+    with whole_file(folder / MANIFEST) as manifest_file:
         manifest_file.write_text(text + "\n", encoding="utf-8")
+    os.replace(pending, folder / ARRAYS)
+    for left in folder.iterdir():
+        if LEFT_BY_A_KILL.fullmatch(left.name):
+            left.unlink()
     return folder
 
 
@@ -69,11 +87,14 @@ def read_model(folder: str | Path) -> tuple[dict[str, np.ndarray], dict[str, Any
     folder = Path(folder)
     if not folder.is_dir():
         raise DataError(f"{folder}: no such model folder; give the folder that save() or `plurigp fit --out` wrote")
-    for name in (MANIFEST, ARRAYS):
-        if not (folder / name).is_file():
-            raise DataError(f"{folder}: {name} is missing, so this is not a complete model; save it again")
+    if not (folder / MANIFEST).is_file():
+        raise DataError(f"{folder}: {MANIFEST} is missing, so this is not a complete model; save it again")
     body = _read_manifest(folder / MANIFEST)
-    tensors = (folder / ARRAYS).read_bytes()
+    pending = folder / _pending(str(body.get("arrays_sha256")))  # of a save that was killed before its last step
+    arrays_file = pending if pending.is_file() else folder / ARRAYS
+    if not arrays_file.is_file():
+        raise DataError(f"{folder}: {ARRAYS} is missing, so this is not a complete model; save it again")
+    tensors = arrays_file.read_bytes()
     if body.get("arrays_sha256") != _digest(tensors):
         raise DataError(f"{folder / ARRAYS}: was changed or cut short (its hash differs); save the model again")
     try:

@@ -20,6 +20,7 @@ from plurigp.answers.latent import positions
 from plurigp.answers.predictor import Predictor
 from plurigp.core.types import DataError
 from plurigp.data import Coder, Rows, Schema, Table, infer_schema, is_parquet, read_table, to_rows
+from plurigp.estimator.checkpoints import Checkpoint
 from plurigp.estimator.fitting import FittedModel, as_predictor, as_seed, fit_model, training_table
 from plurigp.estimator.parameters import check_count, check_parameters
 from plurigp.estimator.persistence import load_fitted, read_model, save_fitted
@@ -123,16 +124,22 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     # --- fit ---
 
-    def fit(self, X: Any, y: Any = None) -> "PluriGP":
+    def fit(
+        self, X: Any, y: Any = None, *, checkpoint: str | Path | None = None, checkpoint_every: float = 30.0
+    ) -> "PluriGP":
         """Learn the map from a table: a pandas or polars frame, a 2-D array, or the path of a file.
 
         A Parquet file is read one column at a time and never as a whole, so it may be larger than memory.
+
+        With `checkpoint`, a folder, training is kept there every `checkpoint_every` seconds and when it is stopped;
+        the same call goes on from it and ends with the same bytes. Delete the folder once the model is saved.
         """
         before = dict(self.__dict__)
         try:
             given = self.get_params(deep=False)
             check_parameters(given)
-            self._store(fit_model(*self._coded(X), given))
+            kept = Checkpoint(checkpoint, checkpoint_every)
+            self._store(fit_model(*self._coded(X), given, kept))
         except BaseException:  # a fit that fails, or is interrupted, leaves the old answers whole
             self.__dict__.clear()
             self.__dict__.update(before)

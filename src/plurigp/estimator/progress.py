@@ -33,8 +33,8 @@ class FitProgress:
 
     def __call__(self, epoch: int, record: EpochMetrics) -> None:
         line, bound = self.lines.tasks[-1], record.bound
-        if epoch == 1:
-            self.lines.reset(line.id, total=self.max_epochs)  # the clock starts after compilation
+        if line.total is None:  # the clock starts after compilation; a resumed run has epochs behind it
+            self.lines.reset(line.id, total=self.max_epochs, completed=epoch - 1)
         label = "epoch" if self.n_runs == 1 else f"run {len(self.lines.tasks)}/{self.n_runs}"
         own_units = (bound.total - self.log_units, sum(bound.expected_log_prob) - self.log_units)
         per_row = [float(part) / self.n_rows for part in (*own_units, bound.kl_x, bound.kl_u)]

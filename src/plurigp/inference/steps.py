@@ -181,13 +181,21 @@ def trained_posterior(state: State) -> Posterior:
     return sparse.expand_shared_basis(state.posterior)
 
 
+def running_shapes(state: State) -> State:
+    """The state as every step finds it, with q(v) factorised; that part by its shapes alone."""
+    if not isinstance(state.q, Natural):
+        return state
+    weight = np.ones((), state.model.gp.bias.dtype)
+    return state._replace(posterior=jax.eval_shape(_refreshed, state.q, state.shared, state.model.gp.log_scale, weight))
+
+
 def compile_training(spec: BoundSpec, state: State, batch: Batch, rates: Rates) -> None:
     """Compile the step and the refresh side by side, both ahead of their first call."""
     running = []
     if isinstance(state.q, Natural):
         refreshing = (state.q, state.shared, state.model.gp.log_scale, rates.kl_covariance_weight)
         running.append(compile_in_background((_refreshed, refreshing)))
-        state = state._replace(posterior=jax.eval_shape(_refreshed, *refreshing))
-    running.append(compile_in_background((_compiled_step, (spec, state, batch, np.int64(0), np.int32(0), rates))))
+    step = (spec, running_shapes(state), batch, np.int64(0), np.int32(0), rates)
+    running.append(compile_in_background((_compiled_step, step)))
     for compilation in running:
         compilation.result()

@@ -13,6 +13,7 @@ from plurigp.inference.gp.sparse import Posterior
 from plurigp.inference.model import Model, encode
 from plurigp.inference.prior import MixturePrior, by_weight, start_prior, update_prior
 from plurigp.inference.schedule import Plateau, Rates, Schedule, before_groups, rates_of
+from plurigp.inference.snapshots import Snapshot
 from plurigp.inference.steps import (
     EpochMetrics,
     State,
@@ -79,25 +80,49 @@ class Loop:
     epochs: list[EpochMetrics] = field(default_factory=list)
     n_steps: int = 0
     step_factor: float = 1.0
+    phase_start: int = 0
+    has_groups: bool = False
+    on_snapshot: Callable[[Snapshot], None] | None = None
 
     def __post_init__(self) -> None:
         self.rng = np.random.default_rng([self.seed, 1])
         self.n_cells = max(int(self.data.seen.sum()), 1)
 
-    def until(self, ended: Callable[[Plateau], bool], max_epochs: int, learn_groups: bool = False) -> None:
+    def snapshot(self) -> Snapshot:
+        """Where the run stands, between two epochs."""
+        progress = (self.n_steps, self.step_factor, self.phase_start, self.has_groups)
+        return Snapshot(self.state, tuple(self.epochs), *progress, dict(self.rng.bit_generator.state))
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Stand where the run stood when the snapshot was taken."""
+        self.state, self.epochs = snapshot.state, list(snapshot.epochs)
+        self.n_steps, self.step_factor = snapshot.n_steps, snapshot.step_factor
+        self.phase_start, self.has_groups = snapshot.phase_start, snapshot.has_groups
+        self.rng.bit_generator.state = snapshot.rng
+
+    def until(self, ended: Callable[[Plateau], bool], max_epochs: int) -> None:
         """Epochs until a plateau has ended in this sense, or there are so many of them in all."""
-        left = replace(self.schedule, max_epochs=self.schedule.max_epochs - len(self.epochs))
-        plateau = Plateau(left, self.n_cells)
+        plateau = self._plateau()
         while not ended(plateau) and len(self.epochs) < max_epochs:
             epoch = self._epoch(plateau.factor)
             if epoch is None:
                 continue
-            if learn_groups and epoch.groups is not None:
+            if self.has_groups and epoch.groups is not None:
                 self.set_prior(update_prior(epoch.groups, self.data.values.dtype))
             self.epochs.append(epoch)
             plateau.add(float(epoch.bound.total))
+            if self.on_snapshot is not None:
+                self.on_snapshot(self.snapshot())
             if self.on_epoch is not None:
                 self.on_epoch(len(self.epochs), epoch)
+
+    def _plateau(self) -> Plateau:
+        """Of the present phase, with the epochs that a resumed run has behind it."""
+        left = replace(self.schedule, max_epochs=self.schedule.max_epochs - self.phase_start)
+        plateau = Plateau(left, self.n_cells)
+        for epoch in self.epochs[self.phase_start :]:
+            plateau.add(float(epoch.bound.total))
+        return plateau
 
     def _epoch(self, factor: float) -> EpochMetrics | None:
         """One pass over the table; None if it failed, and then it has not happened and the next steps are smaller."""
@@ -124,6 +149,7 @@ class Loop:
         values, seen = self.data.values[rows], self.data.seen[rows]
         q = _encode(self.state.model, self.spec.layout, values, seen, rows)
         self.set_prior(start_prior(q, n_groups, self.seed, values.dtype))
+        self.phase_start, self.has_groups = len(self.epochs), True
 
     def set_prior(self, prior: MixturePrior) -> None:
         """Put a mixture in the place of the present one."""
@@ -140,18 +166,24 @@ def train(
     schedule: Schedule,
     seed: int,
     on_epoch: Callable[[int, EpochMetrics], None] | None = None,
+    resumed: Snapshot | None = None,
+    on_snapshot: Callable[[Snapshot], None] | None = None,
 ) -> Trained:
-    """Train until the plateau and its cooling are over. Same seed, machine and versions give the same bytes.
+    """Train until the plateau and its cooling are over. Same seed, machine and versions give the same bytes, also where
+    the run goes on from a snapshot of itself.
 
     A mixture is N(0, I) until a first plateau, so that the map finds the groups; then it is learned with the map.
     """
-    loop = Loop(spec, data, schedule, seed, start_state(spec, model, schedule.optimizer), on_epoch)
+    start = start_state(spec, model, schedule.optimizer)
+    loop = Loop(spec, data, schedule, seed, start, on_epoch, on_snapshot=on_snapshot)
+    if resumed is not None:
+        loop.restore(resumed)
     first = next(data.epoch(schedule.batch_size, np.random.default_rng(0)))
     compile_training(spec, loop.state, first, rates_of(schedule, 0, 1.0, data.values.dtype))
-    if model.prior is not None:
+    if model.prior is not None and not loop.has_groups:
         loop.until(lambda plateau: plateau.reached, before_groups(schedule))
         loop.start_groups(model.prior.n_groups)
-    loop.until(lambda plateau: plateau.finished, schedule.max_epochs, learn_groups=True)
+    loop.until(lambda plateau: plateau.finished, schedule.max_epochs)
     if loop.state.model.prior is not None:
         loop.set_prior(by_weight(loop.state.model.prior))
     stopped = "max_epochs" if len(loop.epochs) >= schedule.max_epochs else "plateau"
