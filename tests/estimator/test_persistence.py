@@ -15,7 +15,8 @@ import pytest
 import plurigp
 from plurigp import DataError, PluriGP
 from plurigp.answers.pit import identity_maps
-from plurigp.estimator.persistence import ARRAYS, MANIFEST, _canonical, _digest, write_model
+from plurigp.core.sealed import digest, sealed_json
+from plurigp.estimator.persistence import ARRAYS, MANIFEST, MANIFEST_SEAL, write_model
 
 SOURCE = Path(plurigp.__file__).parent
 SECRET_ROW, SECRET_ID, SECRET_TEXT = "rowlabel-zebra", "patient-walrus", "seen on the ninth by dr quokka"
@@ -112,7 +113,7 @@ def test_pit_maps_are_kept_and_older_models_have_none(fitted, folder):
     np.testing.assert_array_equal(plurigp.load(folder).pit_maps_, identity_maps(2))
     for broken in (maps[:1], maps[:, ::-1]):
         write_model(folder, arrays | {PIT_MAPS: broken}, manifest)
-        with pytest.raises(DataError, match="not a PIT map per column; save the model again"):
+        with pytest.raises(DataError, match="not a rising map per column; save the model again"):
             plurigp.load(folder)
 
 
@@ -166,9 +167,10 @@ def _resign(path: Path, drop: str = "", **changes: object) -> None:
     """An edit by someone who knows how the hash is made."""
     body = {**json.loads(path.read_text()), **changes}
     body = {k: v for k, v in body.items() if k not in ("manifest_sha256", drop)}
-    path.write_text(json.dumps({**body, "manifest_sha256": _digest(_canonical(body))}))
+    path.write_text(sealed_json(body, MANIFEST_SEAL))
 
 
+NOT_OURS = "not JSON as plurigp writes it; save the model again"
 DAMAGES = {
     "no folder": (lambda f: shutil.rmtree(f), "no such model folder; give the folder"),
     "a file": (lambda f: (shutil.rmtree(f), f.write_text("")), "no such model folder; give the folder"),
@@ -183,27 +185,42 @@ DAMAGES = {
     ),
     "arrays: empty": (lambda f: (f / ARRAYS).write_bytes(b""), "changed or cut short.*save the model again"),
     "arrays: not safetensors": (
-        lambda f: ((f / ARRAYS).write_bytes(b"junk"), _resign(f / MANIFEST, arrays_sha256=_digest(b"junk"))),
+        lambda f: ((f / ARRAYS).write_bytes(b"junk"), _resign(f / MANIFEST, arrays_sha256=digest(b"junk"))),
         "not a safetensors file; save the model again",
     ),
-    "manifest: edited": (lambda f: _edit(f / MANIFEST, elbo=0.0), "was changed after saving.*save the model again"),
-    "manifest: a NaN": (lambda f: _edit(f / MANIFEST, elbo=float("nan")), "not a plurigp manifest; save the model"),
+    "manifest: edited": (lambda f: _edit(f / MANIFEST, elbo=0.0), "was changed or cut short.*save the model again"),
+    "manifest: a NaN": (
+        lambda f: _edit(f / MANIFEST, elbo=float("nan")),
+        NOT_OURS,
+    ),
     "manifest: cut short": (
         lambda f: (f / MANIFEST).write_bytes((f / MANIFEST).read_bytes()[:-30]),
-        "not a plurigp manifest; save the model again",
+        NOT_OURS,
     ),
-    "manifest: empty": (lambda f: (f / MANIFEST).write_text(""), "not a plurigp manifest; save the model again"),
-    "manifest: a list": (lambda f: (f / MANIFEST).write_text("[]"), "not a plurigp manifest; save the model again"),
-    "manifest: not text": (lambda f: (f / MANIFEST).write_bytes(b"\xff\xfe\x00"), "not a plurigp manifest"),
-    "manifest: nested": (lambda f: (f / MANIFEST).write_text("[" * 10**5), "not a plurigp manifest"),
-    "manifest: another program's": (lambda f: (f / MANIFEST).write_text('{"format": 1}'), "not a plurigp manifest"),
+    "manifest: empty": (lambda f: (f / MANIFEST).write_text(""), NOT_OURS),
+    "manifest: a list": (
+        lambda f: (f / MANIFEST).write_text("[]"),
+        NOT_OURS,
+    ),
+    "manifest: not text": (lambda f: (f / MANIFEST).write_bytes(b"\xff\xfe\x00"), NOT_OURS),
+    "manifest: nested": (lambda f: (f / MANIFEST).write_text("[" * 10**5), NOT_OURS),
+    "manifest: another program's": (
+        lambda f: (f / MANIFEST).write_text('{"format": 1}'),
+        "holds no hash of its content",
+    ),
     "a newer format": (lambda f: _edit(f / MANIFEST, format=2), "format 2 is newer.*upgrade plurigp"),
     "a parameter too many": (
         lambda f: _resign(f / MANIFEST, params={"n_dimensions": 2}),
-        "the manifest lacks or misstates.*save the model again",
+        r"field 'params\.n_dimensions' is not known.*save the model again",
     ),
-    "an entry missing": (lambda f: _resign(f / MANIFEST, drop="coder"), "misstates 'coder'; save the model again"),
-    "the arrays' hash missing": (lambda f: _resign(f / MANIFEST, drop="arrays_sha256"), "changed or cut short"),
+    "an entry missing": (
+        lambda f: _resign(f / MANIFEST, drop="coder"),
+        "field 'coder' is missing; save the model again",
+    ),
+    "the arrays' hash missing": (
+        lambda f: _resign(f / MANIFEST, drop="arrays_sha256"),
+        "field 'arrays_sha256' is missing",
+    ),
 }
 
 
@@ -224,7 +241,7 @@ def test_an_array_missing_is_named(fitted, folder):
     arrays = model_arrays(fitted.model_, fitted._fitted.q)
     del arrays["gp.Z"]
     write_model(folder, arrays, {k: v for k, v in manifest.items() if k not in ("format", "arrays_sha256")})
-    with pytest.raises(DataError, match=r"no array 'gp\.Z'; save the model again"):
+    with pytest.raises(DataError, match=r"array 'gp\.Z' is missing; save the model again"):
         plurigp.load(folder)
 
 

@@ -4,11 +4,30 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from plurigp.study import Clusters, Consensus, Map, Nulls, StudyResult
+from plurigp.study import Clusters, Consensus, Map, Nulls, StudyConfig, StudyResult
+from plurigp.study.contents import FRAMES
 from plurigp.study.findings.mixture import Mixture
 from plurigp.study.findings.valley import Valleys
 
 HOSTILE = ["=cmd()", "<script>alert(1)</script>", 'naïve, "quoted"\nline', "+1+1", "-x", "@a", "'=x"]
+
+
+COUNTS = (
+    "n_permutations", "n_refits", "n_references", "n_columns", "n_subtypes", "n_groups", "n_robust", "n_paper_clusters",
+    "n_outliers", "sampled_pairs", "split_rows", "test_rows", "hidden_cells",
+)  # fmt: skip
+FACTS = dict.fromkeys(COUNTS, 1) | {
+    "level": 0.05, "choice": "evidence", "structured": True, "structure_p": float("nan"), "pac": 0.1, "gap_share": 0.2,
+    "notes": [], "unseen_gain": 0.3, "bound": -1.0, "stopped": "plateau", "view_method": "pca", "time_column": None,
+    "event_column": None,
+}  # fmt: skip
+
+
+def _frame(columns: dict[str, str]) -> pd.DataFrame:
+    """A frame with the declared columns, a line per hostile name."""
+    n = len(HOSTILE)
+    cells = {"text": HOSTILE, "number": np.linspace(0, 1, n), "share": np.nan, "count": 1, "truth": True}
+    return pd.DataFrame({name: pd.Series(cells[sort], index=range(n)) for name, sort in columns.items()})
 
 
 @pytest.fixture
@@ -22,14 +41,9 @@ def small_result(rng: np.random.Generator) -> StudyResult:
         np.stack([np.eye(Q)] * 3),
         np.array([1, 2, 0]),
     )
-    names = HOSTILE[: len(HOSTILE)]
-    frame = pd.DataFrame({"column": names, "kind": "bernoulli", "p": np.linspace(0, 1, len(names)), "q": np.nan})
-    empty = pd.DataFrame({"subtype": pd.Series(dtype=int), "time": pd.Series(dtype=float)})
-    names_of = ("columns", "selection", "traces", "clusterings", "subtypes", "separations", "characteristics",
-                "associations", "missingness", "predictions", "calibration", "risks", "survival_tests")  # fmt: skip
     return StudyResult(
-        facts={"title": "a <b>title</b>", "n_rows": n, "structured": True, "structure_p": float("nan")},
-        config={"n_refits": 30},
+        facts=FACTS | {"title": "a <b>title</b>", "n_rows": n, "n_components": Q, "n_strata": 2},
+        config=StudyConfig(n_refits=30).to_dict(),
         seeds={"random_state": 0},
         versions={"plurigp": "0"},
         latent=Map(rng.normal(size=(n, Q)), rng.random((n, Q)), rng.normal(size=(n, 2)), rng.random(n)),
@@ -45,6 +59,5 @@ def small_result(rng: np.random.Generator) -> StudyResult:
         ),
         nulls=Nulls(rng.random((20, 2)), rng.random(3)),
         valleys=Valleys(*rng.random((3, 2, 2)), rng.integers(9, size=(2, 2, 36)).astype(float)),
-        survival=empty,
-        **{name: frame.copy() for name in names_of},
+        **{name: _frame(columns).head(0 if name == "survival" else len(HOSTILE)) for name, columns in FRAMES.items()},
     )

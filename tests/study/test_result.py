@@ -5,10 +5,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from plurigp.core.sealed import digest
 from plurigp.core.types import DataError
 from plurigp.study import load_study
 from plurigp.study.findings.mixture import memberships
-from plurigp.study.fits.store import read_arrays, write_arrays
+from plurigp.study.fits.store import read_arrays, read_json, write_arrays, write_json
+from plurigp.study.result import RESULT_FORMAT
 
 
 def test_a_saved_study_comes_back_whole(small_result, tmp_path):
@@ -50,7 +52,7 @@ def test_csv_files_run_no_formula(small_result, tmp_path):
 
 def test_result_json_names_no_row(small_result, tmp_path):
     content = json.loads((small_result.save(tmp_path) / "result.json").read_text())
-    assert set(content) == {"format", "facts", "config", "seeds", "versions", "frames"}
+    assert set(content) == {"format", "facts", "config", "seeds", "versions", "frames", "files", "sha256"}
 
 
 @pytest.mark.parametrize("name", ["result.json", "arrays.safetensors", "assignments.csv", "latent.csv"])
@@ -69,9 +71,8 @@ def test_a_broken_folder_is_named(small_result, tmp_path, name):
 def test_another_format_is_refused(small_result, tmp_path, version, message):
     """Before its arrays are looked at: an older study has no valleys, and would seem broken."""
     folder = small_result.save(tmp_path)
-    content = json.loads((folder / "result.json").read_text())
-    assert content["format"] == 2
-    (folder / "result.json").write_text(json.dumps(content | {"format": version}))
+    content = read_json(folder / "result.json", RESULT_FORMAT)
+    write_json(folder / "result.json", content | {"format": version})
     (folder / "arrays.safetensors").unlink()
     with pytest.raises(DataError, match=rf"result\.json: .*{message}"):
         load_study(folder)
@@ -82,7 +83,12 @@ def test_a_result_without_valleys_is_named(small_result, tmp_path):
     arrays, _ = read_arrays(folder / "arrays.safetensors")
     kept = {name: array for name, array in arrays.items() if name != "valleys.depth"}
     write_arrays(folder / "arrays.safetensors", kept)
-    with pytest.raises(DataError, match=r"lacks or misstates .*depth.*; run the study again"):
+    with pytest.raises(DataError, match=r"arrays\.safetensors: was changed.*; run the study again"):
+        load_study(folder)
+    content = read_json(folder / "result.json", RESULT_FORMAT)
+    hashes = {"arrays.safetensors": digest((folder / "arrays.safetensors").read_bytes())}
+    write_json(folder / "result.json", content | {"files": content["files"] | hashes})
+    with pytest.raises(DataError, match=r"arrays\.safetensors: array 'valleys\.depth' is missing; run the study again"):
         load_study(folder)
 
 

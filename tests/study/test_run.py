@@ -1,4 +1,3 @@
-import json
 import os
 import shutil
 import subprocess
@@ -17,7 +16,7 @@ from plurigp.data.scale import OutOfScaleWarning
 from plurigp.datasets import simulate_cohort
 from plurigp.study.findings.null import structureless_table
 from plurigp.study.findings.valley import HISTOGRAM, Counts
-from plurigp.study.fits.store import read_arrays
+from plurigp.study.fits.store import read_arrays, read_json, write_json
 from plurigp.study.fits.tasks import TRACED
 
 SETTINGS = {
@@ -228,9 +227,9 @@ def test_one_group_asked_for_is_not_cut(finished, tmp_path):
 def other_settings(finished: Path, tmp_path: Path, **settings) -> Path:
     """A copy of the folder that says it holds a study with other settings, and has its maps; half maps it has not."""
     other = shutil.copytree(finished, tmp_path / "run")
-    about = json.loads((other / "study.json").read_text())
+    about = read_json(other / "study.json", 1)
     about["settings"] |= settings
-    (other / "study.json").write_text(json.dumps(about))
+    write_json(other / "study.json", about)
     for path in other.glob("fits/re*.safetensors"):
         path.unlink()
     return other

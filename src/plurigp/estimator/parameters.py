@@ -17,6 +17,7 @@ CHOICES = {
     "start": ("informed", "random"),
     "dtype": ("float32", "float64"),
 }
+MAX_QUADRATURE = 200  # points, beyond which rules are no more exact and their computation overflows
 RANGES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "kl_weight": (lambda value: 0 <= value < np.inf, "at least 0"),
     "tol": (lambda value: 0 <= value < np.inf, "at least 0"),
@@ -47,9 +48,15 @@ def check_parameters(given: Mapping[str, Any]) -> None:
     if isinstance(given["n_quadrature"], Mapping):
         check_kinds("n_quadrature", given["n_quadrature"])
         for kind, points in given["n_quadrature"].items():
-            check_count(f"n_quadrature[{kind!r}]", points)
+            _check_points(f"n_quadrature[{kind!r}]", points)
     elif given["n_quadrature"] is not None:
-        check_count("n_quadrature", given["n_quadrature"])
+        _check_points("n_quadrature", given["n_quadrature"])
+
+
+def _check_points(name: str, value: Any) -> None:
+    check_count(name, value)
+    if value > MAX_QUADRATURE:
+        raise ValueError(f"{name}={value!r} must be at most {MAX_QUADRATURE}")
 
 
 def check_count(name: str, value: Any) -> None:

@@ -1,10 +1,9 @@
 """Saved models: one safetensors file and one JSON manifest, both hashed and versioned. No pickle."""
 
-import hashlib
-import json
 import os
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from numbers import Integral
 from pathlib import Path
@@ -13,18 +12,26 @@ from typing import Any, get_args
 import equinox as eqx
 import jax
 import numpy as np
-from jaxtyping import jaxtyped
-from safetensors import SafetensorError
-from safetensors.numpy import load as load_tensors
-from safetensors.numpy import save as save_tensors
+from jaxtyping import Float, jaxtyped
 
 import plurigp
-from plurigp.answers.pit import KNOTS, identity_maps
+from plurigp.answers.pit import identity_maps
 from plurigp.core.files import whole_file
+from plurigp.core.forms import FormError
+from plurigp.core.sealed import (
+    CHANGED,
+    DamagedError,
+    digest,
+    packed_arrays,
+    read_sealed_json,
+    sealed_json,
+    unpacked_arrays,
+)
 from plurigp.core.text import jsonable
 from plurigp.core.types import DataError
 from plurigp.data import Coder
 from plurigp.estimator.fitting import FittedModel, as_history
+from plurigp.estimator.manifest import axis_lengths, check_arrays, check_manifest, check_pit_maps, check_thetas
 from plurigp.inference.encoder import Encoder, FactorEncoder, FreeRows
 from plurigp.inference.gp.kernels import Kernel, parse_kernel
 from plurigp.inference.gp.sparse import Posterior, SparseGP
@@ -38,15 +45,9 @@ MODEL_FORMAT = 1
 ARRAYS, MANIFEST = "model.safetensors", "model.json"
 LEFT_BY_A_KILL = re.compile(r"\..*\.part|model-[0-9a-f]{16}\.safetensors")
 HEX = re.compile("[0-9a-f]{64}")
+MANIFEST_SEAL = "manifest_sha256"
+REMEDY = "save the model again"
 PIT_MAPS, INDICATOR_COLUMNS = "gaps.rank_maps", "encoder.watched"  # as first saved
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
-
-
-def _canonical(manifest: dict[str, Any]) -> bytes:
-    return json.dumps(manifest, sort_keys=True, ensure_ascii=True, allow_nan=False).encode()
 
 
 def _pending(arrays_sha256: str) -> str:
@@ -66,15 +67,15 @@ def write_model(folder: str | Path, arrays: dict[str, np.ndarray], manifest: dic
     others = [path for path in folder.glob("*") if not LEFT_BY_A_KILL.fullmatch(path.name)]
     if others and not (folder / MANIFEST).exists():
         raise DataError(f"{folder}: holds other files and no model; choose an empty or a new folder")
-    tensors = save_tensors({name: np.ascontiguousarray(a) for name, a in sorted(arrays.items())})
-    body = {"format": MODEL_FORMAT, **manifest, "arrays_sha256": _digest(tensors)}
-    pending = folder / _pending(body["arrays_sha256"])
-    text = json.dumps({**body, "manifest_sha256": _digest(_canonical(body))}, indent=1, sort_keys=True)
+    tensors = packed_arrays(arrays)
+    sha256 = digest(tensors)
+    text = sealed_json({"format": MODEL_FORMAT, **manifest, "arrays_sha256": sha256}, MANIFEST_SEAL)
+    pending = folder / _pending(sha256)
     folder.mkdir(parents=True, exist_ok=True)
     with whole_file(pending) as arrays_file:
         arrays_file.write_bytes(tensors)
     with whole_file(folder / MANIFEST) as manifest_file:
-        manifest_file.write_text(text + "\n", encoding="utf-8")
+        manifest_file.write_text(text, encoding="utf-8")
     os.replace(pending, folder / ARRAYS)
     for left in folder.iterdir():
         if LEFT_BY_A_KILL.fullmatch(left.name):
@@ -89,40 +90,29 @@ def read_model(folder: str | Path) -> tuple[dict[str, np.ndarray], dict[str, Any
         raise DataError(f"{folder}: no such model folder; give the folder that save() or `plurigp fit --out` wrote")
     if not (folder / MANIFEST).is_file():
         raise DataError(f"{folder}: {MANIFEST} is missing, so this is not a complete model; save it again")
-    body = _read_manifest(folder / MANIFEST)
-    pending = folder / _pending(str(body.get("arrays_sha256")))  # of a save that was killed before its last step
+    body = read_sealed_json(folder / MANIFEST, MODEL_FORMAT, REMEDY, MANIFEST_SEAL)
+    with naming(folder / MANIFEST):
+        check_manifest(body)
+    pending = folder / _pending(body["arrays_sha256"])  # of a save that was killed before its last step
     arrays_file = pending if pending.is_file() else folder / ARRAYS
     if not arrays_file.is_file():
         raise DataError(f"{folder}: {ARRAYS} is missing, so this is not a complete model; save it again")
-    tensors = arrays_file.read_bytes()
-    if body.get("arrays_sha256") != _digest(tensors):
-        raise DataError(f"{folder / ARRAYS}: was changed or cut short (its hash differs); save the model again")
+    with naming(folder / ARRAYS):
+        tensors = arrays_file.read_bytes()
+        if body["arrays_sha256"] != digest(tensors):
+            raise DamagedError(CHANGED)
+        arrays = unpacked_arrays(tensors)
+        check_arrays(arrays)
+    return arrays, body
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """What a file holds and should not becomes an error that names the file."""
     try:
-        return load_tensors(tensors), body
-    except SafetensorError:
-        raise DataError(f"{folder / ARRAYS}: is not a safetensors file; save the model again") from None
-
-
-MAX_MANIFEST_BYTES = 50_000_000  # names and levels of a wide table take a few
-
-
-def _read_manifest(path: Path) -> dict[str, Any]:
-    if path.stat().st_size > MAX_MANIFEST_BYTES:
-        raise DataError(
-            f"{path}: is larger than {MAX_MANIFEST_BYTES // 10**6} MB and no plurigp manifest; save it again"
-        )
-    try:
-        manifest = json.loads(path.read_text(encoding="utf-8"))
-        body = {k: v for k, v in manifest.items() if k != "manifest_sha256"}
-        stated, version = manifest["manifest_sha256"], int(body["format"])
-        held = _digest(_canonical(body))
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise DataError(f"{path}: is not a plurigp manifest; save the model again") from None
-    if version > MODEL_FORMAT:
-        raise DataError(f"{path}: format {version} is newer than this plurigp reads ({MODEL_FORMAT}); upgrade plurigp")
-    if stated != held:
-        raise DataError(f"{path}: was changed after saving (its hash differs); save the model again")
-    return body
+        yield
+    except (DamagedError, FormError) as error:
+        raise DataError(f"{path}: {error}; {REMEDY}") from None
 
 
 # --- a fitted model as named arrays and a manifest ---
@@ -150,14 +140,14 @@ def save_fitted(folder: str | Path, fitted: FittedModel, params: dict[str, Any],
     return write_model(folder, model_arrays(fitted.model, fitted.q) | {PIT_MAPS: fitted.pit_maps}, manifest)
 
 
-def load_fitted(arrays: dict[str, np.ndarray], manifest: dict[str, Any]) -> FittedModel:
-    """The fitted model that was saved."""
-    coder, settings = Coder.from_dict(manifest["coder"]), Settings(**manifest["settings"])
+def load_fitted(coder: Coder, arrays: dict[str, np.ndarray], manifest: dict[str, Any]) -> FittedModel:
+    """The fitted model that was saved, whose coder is made already."""
+    settings = Settings(**manifest["settings"])
     layout = make_layout(coder.schema)
     maps = arrays.get(PIT_MAPS, identity_maps(len(layout.order)))  # older models have none
-    if maps.shape != (len(layout.order), len(KNOTS)) or not (np.diff(maps) > 0).all():
-        raise DataError(f"the saved model's array {PIT_MAPS!r} is not a PIT map per column; save the model again")
+    check_pit_maps(maps, layout)
     model, q = model_from_arrays(arrays, settings, layout)
+    check_thetas(model.thetas, coder.schema, layout)
     history = as_history(dict(manifest["history"]))
     return FittedModel(coder, settings, model, q, maps, float(manifest["elbo"]), str(manifest["stopped"]), history)
 
@@ -178,7 +168,7 @@ def model_from_arrays(arrays: dict[str, np.ndarray], settings: Settings, layout:
 
     def take(name: str) -> np.ndarray:
         if name not in arrays:
-            raise DataError(f"the saved model has no array {name!r}; save the model again")
+            raise FormError(f"array {name!r} is missing")
         return arrays[name]
 
     def build(make: Any, path: str, **known: Any) -> Any:
@@ -195,7 +185,7 @@ def model_from_arrays(arrays: dict[str, np.ndarray], settings: Settings, layout:
         return make(**known)
 
     make = {"factors": FactorEncoder, "free": FreeRows}.get(settings.encoder, Encoder)
-    read = {} if make is FreeRows else {"indicator_columns": tuple(map(int, take(INDICATOR_COLUMNS)))}
+    read = {} if make is FreeRows else {"indicator_columns": _indicator_columns(take(INDICATOR_COLUMNS), layout)}
     encoder = build(make, "encoder", **read)
     gp = build(SparseGP, "gp", kernel=build(Kernel, "gp.kernel", parts=parse_kernel(settings.kernel)))
     thetas: Thetas = tuple(
@@ -204,9 +194,19 @@ def model_from_arrays(arrays: dict[str, np.ndarray], settings: Settings, layout:
     )
     prior = build(MixturePrior, "prior") if settings.n_groups > 1 else None
     q = build(Posterior, "q")
+    lengths = axis_lengths(settings, layout, len(read.get("indicator_columns", ())))
     with jaxtyped("context"):  # remembers the length of every named axis
+        for axis, length in lengths.items():
+            isinstance(np.broadcast_to(0.0, length), Float[np.ndarray, axis])  # type: ignore[arg-type]  # binds the axis
         for name, annotation in annotations.items():
             if not isinstance(arrays[name], get_args(annotation)):
                 found = f"array {name!r} ({'×'.join(map(str, arrays[name].shape))})"
-                raise DataError(f"the saved model's {found} does not fit the others; save the model again")
+                raise FormError(f"{found} does not fit the others")
     return Model(encoder, gp, thetas, prior), q
+
+
+def _indicator_columns(saved: np.ndarray, layout: Layout) -> tuple[int, ...]:
+    columns = tuple(map(int, saved.ravel()))
+    if saved.ndim != 1 or saved.dtype.kind != "i" or not set(columns) <= set(range(len(layout.order))):
+        raise FormError(f"array {INDICATOR_COLUMNS!r} does not number columns of the schema")
+    return columns

@@ -22,8 +22,9 @@ from plurigp.core.types import DataError
 from plurigp.data import Coder, Rows, Schema, Table, infer_schema, is_parquet, read_table, to_rows
 from plurigp.estimator.checkpoints import Checkpoint
 from plurigp.estimator.fitting import FittedModel, as_predictor, as_seed, fit_model, training_table
+from plurigp.estimator.manifest import checked_coder
 from plurigp.estimator.parameters import check_count, check_parameters
-from plurigp.estimator.persistence import load_fitted, read_model, save_fitted
+from plurigp.estimator.persistence import ARRAYS, MANIFEST, load_fitted, naming, read_model, save_fitted
 from plurigp.inference.batches import TrainingTable
 from plurigp.inference.prior import group_moments
 from plurigp.likelihoods.layout import make_layout
@@ -351,15 +352,15 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 def load(folder: str | Path, allow_imports: Iterable[str] = ()) -> PluriGP:
     """Open a model that `PluriGP.save` wrote; a family from outside is imported only from a module named here."""
     arrays, manifest = read_model(folder)
-    try:
-        import_families(manifest.get("families", {}), allow_imports)
-        est = PluriGP(**manifest["params"])
-        fitted = load_fitted(arrays, manifest)
-        est.schema = fitted.coder.schema if manifest["schema_declared"] else None
-        est.n_features_in_ = int(manifest["n_features_in"])
-        if manifest["feature_names_in"]:
-            est.feature_names_in_ = np.asarray(manifest["feature_names_in"], dtype=object)
-    except (KeyError, TypeError) as error:
-        raise DataError(f"{folder}: the manifest lacks or misstates {error}; save the model again") from None
+    import_families(manifest.get("families", {}), allow_imports)
+    with naming(Path(folder) / MANIFEST):
+        coder = checked_coder(manifest, PluriGP().get_params())
+    est = PluriGP(**manifest["params"])
+    with naming(Path(folder) / ARRAYS):
+        fitted = load_fitted(coder, arrays, manifest)
+    est.schema = fitted.coder.schema if manifest["schema_declared"] else None
+    est.n_features_in_ = int(manifest["n_features_in"])
+    if manifest["feature_names_in"]:
+        est.feature_names_in_ = np.asarray(manifest["feature_names_in"], dtype=object)
     est._store(fitted)
     return est

@@ -10,8 +10,7 @@ from plurigp.data import to_frame
 from plurigp.report.theme import COLOURS, GREY, VIRIDIS, Figure, colour, colour_bar, rounded, scatter, symbol
 from plurigp.report.words import parts_of, percent, plot_text
 from plurigp.study import StudyResult
-from plurigp.study.fits.store import read_json
-from plurigp.study.run import STARTED, table_hash
+from plurigp.study.run import read_started, table_hash
 
 MOST_POINTS = 4000  # more slow a browser down and cover each other
 MOST_LEVELS = 8  # of a category with a colour of its own
@@ -107,7 +106,7 @@ def studied_cells(result: StudyResult, table: Any) -> pd.DataFrame:
     names = [str(name) for name in result.columns["column"]]
     same = len(frame) == result.facts["n_rows"] and set(names) <= set(map(str, frame.columns))
     if same and result.folder is not None:
-        same = table_hash(frame[names]) == read_json(result.folder / STARTED).get("table")
+        same = table_hash(frame[names]) == read_started(result.folder)["table"]
     if not same:
         raise DataError("this is not the table that was studied; pass the same table with every cell unchanged.")
     return frame[[str(name) for name in result.columns.loc[result.columns["used"].astype(bool), "column"]]]

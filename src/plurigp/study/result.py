@@ -10,8 +10,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from plurigp.core.forms import FormError
+from plurigp.core.sealed import digest, sealed_arrays
 from plurigp.core.types import DataError
 from plurigp.estimator import PluriGP, load
+from plurigp.study.contents import check_result, check_result_arrays, checked_frame
 from plurigp.study.findings.cluster import Clusters
 from plurigp.study.findings.consensus import Consensus
 from plurigp.study.findings.mixture import Mixture, memberships
@@ -19,11 +22,11 @@ from plurigp.study.findings.null import Nulls
 from plurigp.study.findings.valley import Valleys
 from plurigp.study.fits import store
 
-RESULT_FORMAT = 2
+RESULT_FORMAT = 3
 RESULT_FILE, ARRAYS_FILE = "result.json", "arrays.safetensors"
 ASSIGNMENTS_FILE, LATENT_FILE = "assignments.csv", "latent.csv"
 TABLES_FOLDER, MODEL_FOLDER = "tables", "model"
-ABOUT = ("facts", "config", "seeds", "versions")
+ABOUT, PARTS = ("facts", "config", "seeds", "versions"), ("consensus", "nulls", "valleys")
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,56 +145,80 @@ class StudyResult:
         if folder != self.folder and (self.folder is not None or self.fitted is not None):
             self.model.save(folder / MODEL_FOLDER)
         (folder / TABLES_FOLDER).mkdir(parents=True, exist_ok=True)
-        assignments = _assignments(self.clusters.subtype, self.clusters.probability)
-        map_, item = self.latent, self.consensus.item
+        tables = {f"{TABLES_FOLDER}/{name}.csv": store.csv_bytes(frame) for name, frame in self.frames().items()}
+        files = self._files_of_rows()
+        content = {
+            "format": RESULT_FORMAT,
+            **{name: getattr(self, name) for name in ABOUT},
+            "frames": {name: store.frame_to_plain(frame) for name, frame in self.frames().items()},
+            "files": {name: digest(raw) for name, raw in files.items()},
+        }
+        written = {**tables, **files, RESULT_FILE: store.json_bytes(content)}
+        store.write_whole({folder / name: raw for name, raw in written.items()})
+        return folder
+
+    def _files_of_rows(self) -> dict[str, bytes]:
+        """Assignments and positions, row by row, and the arrays."""
+        map_ = self.latent
         latent = _placed(map_.mean, map_.sd).assign(
-            view_1=map_.view[:, 0], view_2=map_.view[:, 1], gap_share=map_.gaps, item_consensus=item
+            view_1=map_.view[:, 0], view_2=map_.view[:, 1], gap_share=map_.gaps, item_consensus=self.consensus.item
         )
-        for name, frame in ((ASSIGNMENTS_FILE, assignments), (LATENT_FILE, latent)):
-            store.write_csv(folder / name, frame.rename_axis("row").reset_index())
-        for name, frame in self.frames().items():
-            store.write_csv(folder / TABLES_FOLDER / f"{name}.csv", frame)
-        names = ("consensus", "nulls", "valleys")
-        parts: dict[str, Any] = {"mixture": self.clusters.mixture, **{name: getattr(self, name) for name in names}}
+        rows = (
+            (ASSIGNMENTS_FILE, _assignments(self.clusters.subtype, self.clusters.probability)),
+            (LATENT_FILE, latent),
+        )
+        files = {name: store.csv_bytes(frame.rename_axis("row").reset_index()) for name, frame in rows}
+        parts: dict[str, Any] = {"mixture": self.clusters.mixture, **{name: getattr(self, name) for name in PARTS}}
         arrays = {f"{part}.{field}": array for part, value in parts.items() for field, array in vars(value).items()}
         del arrays["consensus.item"]  # is in the latent file
-        store.write_arrays(folder / ARRAYS_FILE, arrays)
-        about = {name: getattr(self, name) for name in ABOUT}
-        frames = {name: store.frame_to_plain(frame) for name, frame in self.frames().items()}
-        store.write_json(folder / RESULT_FILE, {"format": RESULT_FORMAT, **about, "frames": frames})
-        return folder
+        return {**files, ARRAYS_FILE: sealed_arrays(arrays, {})}
 
 
 def load_study(folder: str | Path) -> StudyResult:
-    """Open a study that was saved."""
+    """Open a study that was saved; every file is checked, by its hash and by what it must hold, before it is used."""
     folder = Path(folder)
     path = folder / RESULT_FILE
-    content = store.read_json(path)
-    if content.get("format", 0) > RESULT_FORMAT:
-        raise DataError(f"{path}: format {content['format']} is newer than this plurigp reads; upgrade it.")
-    if content.get("format", 0) < RESULT_FORMAT:
-        raise DataError(f"{path}: was written by an older plurigp; run the study again into a new folder.")
-    arrays, _ = store.read_arrays(folder / ARRAYS_FILE)
-    rows, latent = store.read_csv(folder / ASSIGNMENTS_FILE), store.read_csv(folder / LATENT_FILE)
-    try:
-        frames: dict[str, Any] = {name: store.frame_from_plain(saved) for name, saved in content["frames"].items()}
-        if not len(rows) == len(latent) == content["facts"]["n_rows"]:
-            raise KeyError("rows")
-        mean, sd = (latent.filter(regex=names).to_numpy(float) for names in (r"^x\d+$", r"^x\d+_sd$"))
-        view, gaps = latent[["view_1", "view_2"]].to_numpy(float), latent["gap_share"].to_numpy(float)
-        shares = rows.filter(regex=r"^p_\d+$").to_numpy(float)
-        return StudyResult(
-            **{name: content[name] for name in ABOUT},
-            **frames,
-            latent=Map(mean, sd, view, gaps),
-            clusters=Clusters(rows["subtype"].to_numpy(int), shares, Mixture(**_part(arrays, "mixture"))),
-            consensus=Consensus(item=latent["item_consensus"].to_numpy(float), **_part(arrays, "consensus")),
-            nulls=Nulls(**_part(arrays, "nulls")),
-            valleys=Valleys(**_part(arrays, "valleys")),
-            folder=folder,
-        )
-    except (KeyError, TypeError) as error:
-        raise DataError(f"{folder}: lacks or misstates {error}; run the study again into a new folder.") from None
+    content = store.read_json(path, RESULT_FORMAT)
+    if content.get("format", 0) != RESULT_FORMAT:
+        raise DataError(f"{path}: was written by an older plurigp; {store.ANEW}")
+    with store.errors_name(path):
+        check_result(content)
+        hashes = {name: str(content["files"].get(name)) for name in (ARRAYS_FILE, ASSIGNMENTS_FILE, LATENT_FILE)}
+    arrays, _ = store.read_arrays(folder / ARRAYS_FILE, sha256=hashes[ARRAYS_FILE])
+    rows, latent = (store.read_csv(folder / name, hashes[name]) for name in (ASSIGNMENTS_FILE, LATENT_FILE))
+    frames: dict[str, Any] = {
+        name: checked_frame(name, store.frame_from_plain(saved)) for name, saved in content["frames"].items()
+    }
+    with store.errors_name(folder / ARRAYS_FILE):
+        arrays |= _row_arrays(rows, latent)
+        check_result_arrays(arrays, content["facts"])
+    return StudyResult(
+        **{name: content[name] for name in ABOUT},
+        **frames,
+        latent=Map(*(arrays[f"latent.{name}"] for name in ("x", "x_sd", "view", "gap_share"))),
+        clusters=Clusters(
+            arrays["assignments.subtype"].astype(int), arrays["assignments.p"], Mixture(**_part(arrays, "mixture"))
+        ),
+        consensus=Consensus(item=arrays["latent.item_consensus"], **_part(arrays, "consensus")),
+        nulls=Nulls(**_part(arrays, "nulls")),
+        valleys=Valleys(**_part(arrays, "valleys")),
+        folder=folder,
+    )
+
+
+def _row_arrays(rows: pd.DataFrame, latent: pd.DataFrame) -> dict[str, np.ndarray]:
+    """The columns of the two tables of rows as arrays."""
+    needed = {"subtype"} - set(rows.columns) | {"view_1", "view_2", "gap_share", "item_consensus"} - set(latent.columns)
+    if needed:
+        raise FormError(f"column {sorted(needed)[0]!r} of {ASSIGNMENTS_FILE} or {LATENT_FILE} is missing")
+    return {
+        "assignments.subtype": rows["subtype"].to_numpy(float),
+        "assignments.p": rows.filter(regex=r"^p_\d+$").to_numpy(float),
+        "latent.x": latent.filter(regex=r"^x\d+$").to_numpy(float),
+        "latent.x_sd": latent.filter(regex=r"^x\d+_sd$").to_numpy(float),
+        "latent.view": latent[["view_1", "view_2"]].to_numpy(float),
+        **{f"latent.{name}": latent[name].to_numpy(float) for name in ("gap_share", "item_consensus")},
+    }
 
 
 # --- the parts as columns and arrays ---

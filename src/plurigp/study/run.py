@@ -2,6 +2,7 @@
 
 import hashlib
 import tempfile
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,22 +10,32 @@ from typing import Any
 import pandas as pd
 
 import plurigp
-from plurigp.core.files import whole_file
-from plurigp.core.text import jsonable
+from plurigp.core.forms import list_form, mapping_form, record_form, text_form, whole_form
+from plurigp.core.text import at, jsonable, show
 from plurigp.core.types import DataError
 from plurigp.data import Coder, Rows, Schema, infer_schema, to_rows
 from plurigp.study.assemble import assemble_result
 from plurigp.study.findings.survival import read_outcome
-from plurigp.study.fits.config import RULES, StudyConfig, config_toml
+from plurigp.study.fits.config import AFTER_FITS, RULES, StudyConfig, config_toml
 from plurigp.study.fits.learn import learn, rows_to_fit
 from plurigp.study.fits.pool import Pool, available_cores
 from plurigp.study.fits.progress import StudyProgress
-from plurigp.study.fits.store import read_json, write_json
+from plurigp.study.fits.store import errors_name, json_bytes, read_json, write_whole
 from plurigp.study.result import MODEL_FOLDER, StudyResult
 
 FITS_FOLDER, STARTED, CONFIG, SCHEMA = "fits", "study.json", "study.toml", "schema.toml"
 MIN_ROWS = 60
 FEWEST_PER_CLUSTER = 5  # rows on average
+STARTED_FORMAT = 1
+STARTED_FORM = record_form(
+    {
+        "format": whole_form(1, STARTED_FORMAT),
+        "plurigp": text_form(1000),
+        "settings": mapping_form(lambda *_: None, 1000),
+        "schema": record_form({"columns": list_form(mapping_form(lambda *_: None, 100))}),
+        "table": text_form(64),
+    }
+)
 
 
 class Study:
@@ -108,23 +119,47 @@ def table_hash(frame: pd.DataFrame) -> str:
 
 def start_study(out: Path, frame: pd.DataFrame, schema: Schema, config: StudyConfig) -> None:
     """Say in the folder which study it holds; another study's folder is refused."""
-    about = {
-        "plurigp": plurigp.__version__,
-        "settings": config.to_dict(),
-        "schema": schema.to_dict(),
-        "table": table_hash(frame[list(schema.names)]),
-    }
+    about = jsonable(
+        {
+            "format": STARTED_FORMAT,
+            "plurigp": plurigp.__version__,
+            "settings": config.to_dict(),
+            "schema": schema.to_dict(),
+            "table": table_hash(frame[list(schema.names)]),
+        }
+    )
     if (out / STARTED).exists():
-        held = read_json(out / STARTED)
-        for part, now in about.items():
-            if held.get(part) != jsonable(now):
-                raise DataError(f"{out}: holds a study with another {part}; go on with the same, or name a new folder.")
+        if (another := _differing_part(read_started(out), about)) is not None:
+            raise DataError(f"{out}: holds a study with another {another}; go on with the same, or name a new folder.")
     elif out.exists() and any(not path.name.endswith(".part") for path in out.iterdir()):
         raise DataError(f"{out}: holds other files and no study; name an empty or a new folder.")
     out.mkdir(parents=True, exist_ok=True)
     for unfinished in out.rglob(".*.part"):  # of a study that was stopped while writing
         unfinished.unlink()
-    write_json(out / STARTED, about)
-    for name, content in ((CONFIG, config_toml(config)), (SCHEMA, schema.to_toml())):
-        with whole_file(out / name) as path:
-            path.write_text(content, encoding="utf-8")
+    texts = {CONFIG: config_toml(config).encode(), SCHEMA: schema.to_toml().encode(), STARTED: json_bytes(about)}
+    write_whole({out / name: content for name, content in texts.items()})
+
+
+def read_started(out: Path) -> dict[str, Any]:
+    """What the folder says of the study in it, checked."""
+    path = out / STARTED
+    held = read_json(path, STARTED_FORMAT)
+    with errors_name(path):
+        STARTED_FORM(held, "")
+    return held
+
+
+def _differing_part(held: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
+    """In words, the first setting, column or table that is not the same; settings that need no fit may differ."""
+    for name, value in now["settings"].items():
+        if name not in AFTER_FITS and held["settings"].get(name) != value:
+            return f"setting: {name} was {show(held['settings'].get(name))} and is now {show(value)}"
+    before, after = ({column.get("name"): column for column in part["schema"]["columns"]} for part in (held, now))
+    for name in before.keys() | after.keys():
+        if before.get(name) != after.get(name):
+            return f"schema: {at(name)} is declared or read otherwise"
+    if held["schema"] != now["schema"]:
+        return "schema: the columns are in another order"
+    if held["table"] != now["table"]:
+        return "table: some of its cells, rows or columns differ"
+    return None if held["plurigp"] == now["plurigp"] else f"plurigp: it was {show(held['plurigp'])}"

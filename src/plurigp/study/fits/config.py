@@ -21,8 +21,10 @@ LEAST = {  # smallest value of each count
     "max_subtypes": 2, "n_refits": 2, "n_permutations": 0, "n_references": 0, "consensus_rows": 10,
     "sampled_pairs": 1000, "random_state": 0,
 }  # fmt: skip
+MAX_CONFIG_BYTES = 10_000_000
 SHARES = ("test_share", "hidden_share", "outlier_share", "level")
 RULES = ("evidence", "paper")  # by which a study chooses the number of subtypes
+AFTER_FITS = ("title", "level", "horizons", "n_permutations", "consensus_rows", "sampled_pairs")  # may change on resume
 OneOrMore = Any  # a number or several; a tuple once checked
 SET_BY_STUDY = ("n_components", "schema", "max_epochs", "batch_size", "random_state", "verbose")  # not in `model`
 
@@ -75,6 +77,11 @@ class StudyConfig:
 
     def __post_init__(self) -> None:
         dimensions, horizons = _several(self.n_components), _several(self.horizons)
+        for name in ("title", "time", "event"):
+            value = getattr(self, name)
+            _require(
+                isinstance(value, str) or (value is None and name != "title"), f"{name} = {show(value)} must be text."
+            )
         counts = [(name, getattr(self, name), least) for name, least in LEAST.items()]
         counts += [("n_components", value, 1) for value in dimensions]
         counts += [("max_epochs", self.max_epochs, 1)] if self.max_epochs is not None else []
@@ -124,7 +131,11 @@ class StudyConfig:
 def read_config(path: Path) -> dict[str, Any]:
     """The settings in a TOML file, for `StudyConfig.from_dict`; errors name the file."""
     try:
+        if path.stat().st_size > MAX_CONFIG_BYTES:
+            raise DataError(f"{path}: is larger than {MAX_CONFIG_BYTES // 10**6} MB and no settings; check the path.")
         return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except RecursionError:
+        raise DataError(f"{path}: nested too deeply for settings; write lines such as n_refits = 30.") from None
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror}); check the path.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -1,23 +1,31 @@
 """Tasks run here, in worker processes or on a Dask cluster; what is finished is on disk and never done again."""
 
 import os
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from itertools import starmap
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed, parallel_config
 
+from plurigp.core.forms import FormError, list_form, number_form, optional_form, record_form, text_form
 from plurigp.core.types import DataError
 from plurigp.data import Schema
 from plurigp.estimator import PluriGP, load
+from plurigp.estimator.persistence import REMEDY
 from plurigp.study.fits.config import StudyConfig
 from plurigp.study.fits.progress import StudyProgress
-from plurigp.study.fits.store import read_arrays, write_arrays
-from plurigp.study.fits.tasks import Finished, Task, TaskResult, run_task
+from plurigp.study.fits.store import errors_name, read_arrays, write_arrays
+from plurigp.study.fits.tasks import MAP, SELECT, TRACED, Finished, Task, TaskResult, run_task
 
+FINISHED = record_form(
+    {"bound": number_form(), "stopped": text_form(), "notes": list_form(text_form())}, {}, optional_form(number_form())
+)
+REPEATED = "run the study again: only this fit is repeated."
 Tables = Callable[[int], pd.DataFrame]  # the number of a structureless table, or −1 -> its frame
 
 
@@ -36,8 +44,9 @@ class Pool:
         folder.mkdir(parents=True, exist_ok=True)
 
     def run(self, tasks: Sequence[Task], tables: Tables) -> list[Finished]:
-        """Every task finished, in the order of `tasks`, which are of one kind."""
-        left = [task for task in tasks if not self._path(task).exists()]
+        """Every task finished, in the order of `tasks`, which are of one kind; a damaged fit is refused by name."""
+        found = {task.name: self._read(task) for task in tasks if self._is_finished(task)}
+        left = [task for task in tasks if task.name not in found]
         rows_found = sum(len(task.rows) for task in tasks) - sum(len(task.rows) for task in left)
         self.progress.start_stage(tasks[0].kind, len(tasks), len(tasks) - len(left), rows_found)
         for task, finished, model in self._fit(left, tables):
@@ -46,17 +55,30 @@ class Pool:
                 model.save(self.folder / task.name)
             write_arrays(self._path(task), finished.arrays, finished.facts)  # after the model: it says "finished"
             self.progress.fit_done(len(task.rows))
-        return [Finished(*read_arrays(self._path(task))) for task in tasks]
+        return [found[task.name] if task.name in found else self._read(task) for task in tasks]
 
     def model(self, name: str) -> PluriGP:
         """The model of a finished task: the one that this study has just fitted, otherwise read from disk once."""
         if name not in self._models:
-            self._models[name] = load(self.folder / name)
+            try:
+                self._models[name] = load(self.folder / name)
+            except DataError as error:
+                finding = str(error).removesuffix(REMEDY).rstrip("; ")
+                raise DataError(f"{finding}; delete the folder {self.folder / name} and {REPEATED}") from None
         return self._models[name]
 
     def _path(self, task: Task) -> Path:
         """The file that says a task is finished."""
         return self.folder / f"{task.name}.safetensors"
+
+    def _is_finished(self, task: Task) -> bool:
+        return self._path(task).exists() and (not task.keeps_model or (self.folder / task.name).exists())
+
+    def _read(self, task: Task) -> Finished:
+        finished = Finished(*read_arrays(self._path(task), f"delete it and {REPEATED}"))
+        with errors_name(self._path(task), f"delete it and {REPEATED}"):
+            check_finished(task, finished)
+        return finished
 
     def _fit(self, tasks: list[Task], tables: Tables) -> Iterator[TaskResult]:
         calls = ((task, tables(task.table), self.schema, self.config) for task in tasks)
@@ -81,10 +103,32 @@ class Pool:
         return stack
 
 
+def check_finished(task: Task, finished: Finished) -> None:
+    """What a fit must have left for the study to go on; every number is finite."""
+    FINISHED(finished.facts, "facts")
+    arrays, n = finished.arrays, len(task.rows)
+    shapes: dict[str, tuple[int, ...]] = {
+        f"trace.{name}": arrays.get("trace.bound", np.empty(0)).shape for name in TRACED
+    }
+    if task.kind == MAP:
+        shapes |= {"mean": (n, task.n_components), "sd": (n, task.n_components)}
+    elif task.kind == SELECT:
+        shapes |= dict.fromkeys(("row_score", "row_cells"), arrays.get("row_cells", np.empty(0)).shape)
+    else:
+        shapes |= {"rows": (n,), **dict.fromkeys(("labels", "gains"), arrays.get("labels", np.empty(0)).shape)}
+    for name, shape in shapes.items():
+        if name not in arrays or arrays[name].shape != shape or len(shape) == 0:
+            raise FormError(f"array {name!r} is missing or does not fit the task")
+    for name, array in arrays.items():
+        if not np.isfinite(array).all():
+            raise FormError(f"array {name!r} holds numbers that are not finite")
+
+
 def _run_in_worker(*call: Any) -> TaskResult:
     """A task on one thread, so that sums have one order on every machine."""
     os.environ["NPROC"] = "1"  # read when JAX starts, which in a fresh process is below
-    return run_task(*call)
+    with warnings.catch_warnings(action="ignore"):  # of a worker nobody reads: those of the fit are among its facts
+        return run_task(*call)
 
 
 def available_cores() -> int:
