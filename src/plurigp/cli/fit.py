@@ -39,6 +39,9 @@ def fit(  # long: its options
     inducing: Annotated[int | None, typer.Option(metavar="N", min=1, help="Inducing points.")] = None,
     batch_size: Annotated[int | None, typer.Option(metavar="N", min=1, help="Rows per training step.")] = None,
     exclude: Exclude = None,
+    weights: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Column that says how often each row counts.")
+    ] = None,
     sep: Sep = None,
     decimal: Decimal = None,
     missing: Missing = None,
@@ -68,7 +71,7 @@ def fit(  # long: its options
     start = time.monotonic()
     with about(table):
         settled = infer_schema(rows, schema).override(dict.fromkeys(exclude or [], "aside"))
-        model = PluriGP(schema=settled, verbose=not json, **options).fit(rows)
+        model = PluriGP(schema=settled, verbose=not json, **options).fit(rows, sample_weight=weights)
     answer = fit_summary(model, out, len(rows), time.monotonic() - start)
     model.set_params(verbose=False).save(out)
     if json:

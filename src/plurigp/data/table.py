@@ -20,6 +20,7 @@ from plurigp.data.rows import Rows, to_rows
 from plurigp.data.scale import warn_out_of_scale
 from plurigp.data.schema import Schema, companions_aside
 from plurigp.data.sentinels import warn_sentinels
+from plurigp.data.weights import repeated_by_weight
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,10 +60,11 @@ class Coder:
     squeeze: np.ndarray  # float64 [D]: the number of cells n in the squeezing of proportions, 0 = not squeezed
 
     @staticmethod
-    def fit(frame: object, schema: Schema) -> "Coder":
-        """Completes the schema from the training rows and measures the units of its columns."""
+    def fit(frame: object, schema: Schema, weights: np.ndarray | None = None) -> "Coder":
+        """Completes the schema from the training rows and measures the units of its columns, rows by their weights."""
         rows = to_rows(frame)
-        measured = {column.name: _measured(column, rows) for column in schema}
+        counted = slice(None) if weights is None else repeated_by_weight(weights, len(rows))
+        measured = {column.name: _measured(column, rows, counted) for column in schema}
         columns = companions_aside(tuple(column for column, _ in measured.values()), rows.columns)
         units = [measured[column.name][1] for column in columns if column.kind != ASIDE]
         if not units:
@@ -168,8 +170,8 @@ class Coder:
         return levels.astype(object).where(~gaps) if gaps.any() else levels
 
 
-def _measured(column: Column, rows: Rows) -> tuple[Column, Units]:
-    """One column of the schema with its dtype and levels from the training rows, and its units."""
+def _measured(column: Column, rows: Rows, counted: np.ndarray | slice) -> tuple[Column, Units]:
+    """One column of the schema with its dtype and levels from the training rows, and its units from those counted."""
     if column.name in rows.columns:
         column = replace(column, dtype=str(rows[column.name].dtype))
     if column.kind != ASIDE:
@@ -179,7 +181,10 @@ def _measured(column: Column, rows: Rows) -> tuple[Column, Units]:
     numbers = rows.numbers(column)
     warn_out_of_scale(column, numbers[:, 0])
     warn_sentinels(column, numbers[:, 0])
-    return column, kind_of(column).units(column, numbers[~np.isnan(numbers[:, 0])])
+    seen = ~np.isnan(numbers[:, 0])
+    if seen[counted].any():  # else, for want of others, by rows of no weight
+        numbers, seen = numbers[counted], seen[counted]
+    return column, kind_of(column).units(column, numbers[seen])
 
 
 def _storable(column: Column, raw: pd.Series) -> pd.Series:

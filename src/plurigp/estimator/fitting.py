@@ -45,19 +45,20 @@ class FittedModel:
     history: pd.DataFrame
 
 
-def training_table(rows: Rows, coder: Coder, dtype: str) -> TrainingTable:
-    """The rows coded, in block order."""
-    return TrainingTable(*arrange_columns(make_layout(coder.schema), coder.coded_columns(rows), len(rows), dtype))
+def training_table(rows: Rows, coder: Coder, dtype: str, weights: np.ndarray | None = None) -> TrainingTable:
+    """The rows coded, in block order, with their weights [N]."""
+    coded = arrange_columns(make_layout(coder.schema), coder.coded_columns(rows), len(rows), dtype)
+    return TrainingTable(*coded, weights)
 
 
 def fit_model(table: TrainingTable, coder: Coder, given: Mapping[str, Any]) -> FittedModel:
     """Train n_init times, keep the run with the best bound and calibrate it; `given` are PluriGP's parameters."""
     layout, n_rows = make_layout(coder.schema), len(table.seen)
     settings, schedule = _settings(given, n_rows), _schedule(given, n_rows)
-    spec, units = _bound_spec(given, layout, table.seen), _units_by_kind(coder, layout, table.seen)
+    spec, units = _bound_spec(given, layout, table.seen), _units_by_kind(coder, layout, table)
     seed, shift = as_seed(given["random_state"]), sum(units.values())
     wanted = given["calibrate"] and given["encoder"] != "free"
-    calibration = Calibration(layout, *table, coder.schema, seed) if wanted else None
+    calibration = Calibration(layout, table.values, table.seen, coder.schema, seed) if wanted else None
     progress = FitProgress(bool(given["verbose"]), int(given["n_init"]), schedule.max_epochs, n_rows, shift)
     runs: list[Trained] = []
 
@@ -143,12 +144,13 @@ def _on_device(device: str | None) -> AbstractContextManager[Any]:
 # --- what is told of a run ---
 
 
-def _units_by_kind(coder: Coder, layout: Layout, seen: np.ndarray) -> dict[str, float]:
-    """Σ log units over the observed cells [N D] (block order) of each kind: from coded to own units."""
+def _units_by_kind(coder: Coder, layout: Layout, table: TrainingTable) -> dict[str, float]:
+    """Σ log units over the observed cells of each kind, as often as they count: from coded to own units."""
     out: dict[str, float] = {}
+    n_cells = table.seen.sum(0) if table.weights is None else table.weights @ table.seen
     for place, d in enumerate(layout.order):
         kind = coder.schema.used[d].kind
-        out[kind] = out.get(kind, 0.0) + float(seen[:, place].sum() * coder.log_units[d])
+        out[kind] = out.get(kind, 0.0) + float(n_cells[place] * coder.log_units[d])
     return out
 
 

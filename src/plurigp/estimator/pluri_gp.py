@@ -18,7 +18,8 @@ from plurigp.answers.groups import group_probabilities
 from plurigp.answers.latent import positions
 from plurigp.answers.predictor import Predictor
 from plurigp.core.types import DataError
-from plurigp.data import Coder, Rows, Schema, Table, infer_schema, is_parquet, read_table, to_rows
+from plurigp.data import ASIDE, Coder, Rows, Schema, Table, infer_schema, is_parquet, read_table, to_rows
+from plurigp.data.weights import row_weights
 from plurigp.estimator.fitting import FittedModel, as_predictor, as_seed, fit_model, training_table
 from plurigp.estimator.parameters import check_count, check_parameters
 from plurigp.estimator.persistence import load_fitted, read_model, save_fitted
@@ -122,31 +123,35 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     # --- fit ---
 
-    def fit(self, X: Any, y: Any = None) -> "PluriGP":
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "PluriGP":
         """Learn the map from a table: a pandas or polars frame, a 2-D array, or the path of a file.
 
         A Parquet file is read one column at a time and never as a whole, so it may be larger than memory.
+        `sample_weight` [N] says how often each row counts, or names the column that does, which is then set aside.
         """
         before = dict(self.__dict__)
         try:
             given = self.get_params(deep=False)
             check_parameters(given)
-            self._store(fit_model(*self._coded(X), given))
+            self._store(fit_model(*self._coded(X, sample_weight), given))
         except BaseException:  # a fit that fails, or is interrupted, leaves the old answers whole
             self.__dict__.clear()
             self.__dict__.update(before)
             raise
         return self
 
-    def _coded(self, X: Any) -> tuple[TrainingTable, Coder]:
+    def _coded(self, X: Any, sample_weight: Any) -> tuple[TrainingTable, Coder]:
         """The training rows; what their columns were parsed into goes when this returns."""
         rows = self._rows(X, reset=True)
         if len(rows) < 2:
             raise DataError("1 sample (row) is not enough to learn a map from; give at least 2 rows")
         if len(rows) < self.n_groups:
             raise DataError(f"n_groups={self.n_groups} is more than the table's {len(rows)} rows; give fewer groups")
-        coder = Coder.fit(rows, infer_schema(rows, self.schema))
-        return training_table(rows, coder, self.dtype), coder
+        weights, schema = row_weights(sample_weight, rows), infer_schema(rows, self.schema)
+        if isinstance(sample_weight, str):
+            schema = schema.override({sample_weight: {"kind": ASIDE, "reason": "row weights"}})
+        coder = Coder.fit(rows, schema, weights)
+        return training_table(rows, coder, self.dtype, weights), coder
 
     def _store(self, fitted: FittedModel) -> None:
         self._fitted = fitted

@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float, Int
 
 from plurigp.core.arrays import Array
 from plurigp.data import Schema
+from plurigp.data.weights import repeated_by_weight
 from plurigp.inference.encoder import Encoder, FactorEncoder, FreeRows, LatentNormal, make_network, soft_clip
 from plurigp.inference.gp.kernels import make_kernel
 from plurigp.inference.gp.sparse import SparseGP
@@ -59,11 +60,21 @@ def encode(
 
 
 def init_model(
-    seed: int, settings: Settings, schema: Schema, layout: Layout, values: np.ndarray, seen: np.ndarray
+    seed: int,
+    settings: Settings,
+    schema: Schema,
+    layout: Layout,
+    values: np.ndarray,
+    seen: np.ndarray,
+    weights: np.ndarray | None = None,
 ) -> Model:
-    """The start of training, from block-ordered values [N V] and seen [N D]; plain float32 arrays."""
+    """The start of training, from block-ordered values [N V] and seen [N D]; plain float32 arrays.
+
+    Rows count by their weights [N]: whole ones start as the table with its rows repeated does.
+    """
     rng = np.random.default_rng([seed, 0])
-    shown = np.sort(rng.permutation(len(values))[:START_ROWS])
+    counted = repeated_by_weight(weights, len(values))
+    shown = counted[np.sort(rng.permutation(len(counted))[:START_ROWS])]
     rows = _standard_rows(layout, values[shown], seen[shown])
     informed = settings.start == "informed"
     with_gaps = tuple(int(column) for column in np.flatnonzero(~seen.all(0)))

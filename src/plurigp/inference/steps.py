@@ -87,7 +87,7 @@ def _natural_step(spec: BoundSpec, state: State, batch: Batch, key: Array, rates
     slopes = MomentGradients(trace.A, trace.f_mean, *by_moments)
     natural = sparse.natural_step(gp, natural, slopes, rates.natural, rates.caution, rates.kl_covariance_weight)
     if shared is not None:
-        weight = jnp.tile(batch.weight * batch.real / spec.n_draws, spec.n_draws).astype(slopes.A.dtype)
+        weight = jnp.tile(batch.row_counts / spec.n_draws, spec.n_draws).astype(slopes.A.dtype)
         shared = sparse.shared_basis_step(gp, shared, slopes, weight, rates.natural)
     model, adam = _adam(state.model, by_model, state.adam, rates.learning, batch)
     q = sparse.update_mean_with_stale_covariance(gp, stale, slopes, rates.natural)

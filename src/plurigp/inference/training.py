@@ -82,7 +82,7 @@ class Loop:
 
     def __post_init__(self) -> None:
         self.rng = np.random.default_rng([self.seed, 1])
-        self.n_cells = max(int(self.data.seen.sum()), 1)
+        self.n_cells = max(self.data.n_cells, 1)
 
     def until(self, ended: Callable[[Plateau], bool], max_epochs: int, learn_groups: bool = False) -> None:
         """Epochs until a plateau has ended in this sense, or there are so many of them in all."""
