@@ -460,6 +460,18 @@ def test_weighted_batches_average_to_the_weighted_bound():
     close(jax.tree.map(lambda *leaves: np.mean(leaves), *parts), full, rel=1e-6)
 
 
+def test_a_column_counts_by_its_weight():
+    """Block by block, each of which has one column here; the penalties do not change."""
+    model, q, batch = make_model(LIGHT, 8), posterior_away_from_the_prior(), whole(*wide_table(8))
+    weights = (0.25, 3.0, 0.5)
+    spec = replace(LIGHT.spec, layout=replace(LIGHT.layout, column_weights=weights))
+    plain, ours = (bound_of(given, model, q, batch, jax.random.key(0)) for given in (LIGHT.spec, spec))
+    expected = plain._replace(
+        expected_log_prob=tuple(w * part for w, part in zip(weights, plain.expected_log_prob, strict=True))
+    )
+    close(ours, expected, rel=1e-12)
+
+
 def test_padded_rows_have_no_influence():
     """Neither on the bound nor on any slope, whatever they hold."""
     values, seen = wide_table(8)

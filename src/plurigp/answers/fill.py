@@ -24,7 +24,8 @@ def _means(
 
     def one_draw(x: Array) -> tuple[Array, tuple[Array, ...]]:
         cells, f = log_probs_at(p, values, seen, x)
-        return cells.sum(1), evaluate.predictive_means(p.layout, p.model.thetas, values, *f, p.rules)
+        means = evaluate.predictive_means(p.layout, p.model.thetas, values, *f, p.rules)
+        return evaluate.weighted_row_sum(p.layout, cells), means
 
     rows, means = jax.lax.map(one_draw, proposals.x)
     logs = log_weights(proposals.log_ratio, rows)

@@ -9,6 +9,7 @@ import typer
 from plurigp.cli.errors import CommandError, about
 from plurigp.cli.files import check_folder
 from plurigp.cli.options import Decimal, Exclude, Force, Json, Missing, SchemaIn, Seed, Sep, TableIn, given, read_input
+from plurigp.cli.roles import ColumnWeight, View, as_column_weights, as_views
 from plurigp.cli.text import say, say_json, say_progress
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ def fit(  # long: its options
     weights: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="Column that says how often each row counts.")
     ] = None,
+    column_weight: ColumnWeight = None,
+    view: View = None,
     sep: Sep = None,
     decimal: Decimal = None,
     missing: Missing = None,
@@ -71,7 +74,8 @@ def fit(  # long: its options
     start = time.monotonic()
     with about(table):
         settled = infer_schema(rows, schema).override(dict.fromkeys(exclude or [], "aside"))
-        model = PluriGP(schema=settled, verbose=not json, **options).fit(rows, sample_weight=weights)
+        roles = given(column_weights=as_column_weights(column_weight), views=as_views(view, rows.columns))
+        model = PluriGP(schema=settled, verbose=not json, **options, **roles).fit(rows, sample_weight=weights)
     answer = fit_summary(model, out, len(rows), time.monotonic() - start)
     model.set_params(verbose=False).save(out)
     if json:

@@ -27,6 +27,7 @@ class Column:
     upper: str | None = None  # censored kinds: the column that holds the upper bound, this one holding the lower
     event: str | None = None  # weibull: the column that says whether the event happened
     dtype: str = "float64"  # the input's dtype, as pandas spells it
+    weight: float = 1.0  # how much its cells count in learning the map
 
     @property
     def companion(self) -> str | None:
@@ -87,6 +88,14 @@ def _bounds(name: object, key: str, value: object) -> tuple[float, float] | None
     return float(pair[0]), float(pair[1])
 
 
+def _weight(name: object, key: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < np.inf:
+        remedy = 'declare the column "aside" to leave it out'
+        raise DataError(f"{at(name)}: weight must be a number above 0, not {show(value)}; {remedy}.")
+    return float(value)
+
+
+ROLES = ("weight",)  # what a column is in the model, whatever its kind
 SETTINGS = ("levels", "trials", "bounds", "upper", "event")  # what a kind may ask for
 _CHECKS: dict[str, Callable[[object, str, object], Any]] = {
     "kind": _text,
@@ -96,4 +105,5 @@ _CHECKS: dict[str, Callable[[object, str, object], Any]] = {
     "bounds": _bounds,
     "upper": _other_column,
     "event": _other_column,
+    "weight": _weight,
 }

@@ -148,6 +148,7 @@ def _units_by_kind(coder: Coder, layout: Layout, table: TrainingTable) -> dict[s
     """Σ log units over the observed cells of each kind, as often as they count: from coded to own units."""
     out: dict[str, float] = {}
     n_cells = table.seen.sum(0) if table.weights is None else table.weights @ table.seen
+    n_cells = n_cells if layout.column_weights is None else n_cells * np.asarray(layout.column_weights)
     for place, d in enumerate(layout.order):
         kind = coder.schema.used[d].kind
         out[kind] = out.get(kind, 0.0) + float(n_cells[place] * coder.log_units[d])

@@ -1,6 +1,6 @@
 """What people may set on PluriGP; anything else is an error that names the parameter."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from numbers import Integral, Real
 from typing import Any
 
@@ -44,12 +44,23 @@ def check_parameters(given: Mapping[str, Any]) -> None:
             raise ValueError(f"{name}={given[name]!r} must be True or False")
     if given["device"] is not None and not isinstance(given["device"], str):
         raise ValueError(f"device={given['device']!r} must be the name of a platform or None")
+    _check_roles(given)
     if isinstance(given["n_quadrature"], Mapping):
         check_kinds("n_quadrature", given["n_quadrature"])
         for kind, points in given["n_quadrature"].items():
             check_count(f"n_quadrature[{kind!r}]", points)
     elif given["n_quadrature"] is not None:
         check_count("n_quadrature", given["n_quadrature"])
+
+
+def _check_roles(given: Mapping[str, Any]) -> None:
+    """Columns' roles by their form; whether the columns are there is checked against the table."""
+    for name, example in {"column_weights": '{"lab": 0.5}', "views": '{"labs": ["crp", "albumin"]}'}.items():
+        if given[name] is not None and not isinstance(given[name], Mapping):
+            raise ValueError(f"{name}={given[name]!r} must be a mapping such as {example}, or None")
+    for view, names in (given["views"] or {}).items():
+        if isinstance(names, str) or not isinstance(names, Iterable) or not all(isinstance(n, str) for n in names):
+            raise ValueError(f"views[{view!r}]={names!r} must be a list of column names")
 
 
 def check_count(name: str, value: Any) -> None:

@@ -19,6 +19,7 @@ from plurigp.answers.latent import positions
 from plurigp.answers.predictor import Predictor
 from plurigp.core.types import DataError
 from plurigp.data import ASIDE, Coder, Rows, Schema, Table, infer_schema, is_parquet, read_table, to_rows
+from plurigp.data.roles import with_roles
 from plurigp.data.weights import row_weights
 from plurigp.estimator.fitting import FittedModel, as_predictor, as_seed, fit_model, training_table
 from plurigp.estimator.parameters import check_count, check_parameters
@@ -40,6 +41,10 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     n_groups : groups K of rows. With more than one, the prior of x is a Gaussian mixture, learned with the map, instead
         of N(0, I); `group_probabilities` says which group a row belongs to.
     schema : None to infer every column's kind; a dict ``{"column": "kind"}`` of overrides; a Schema; a TOML path.
+    column_weights : {"column": weight}: how much a column's cells count in learning the map and in placing rows (1 if
+        not named); scores are in full all the same.
+    views : {"labs": [columns], "diagnoses": [columns]}: weights that let every view count as the one with fewest
+        columns does, so that many columns of one sort do not drown a few of another.
     n_inducing : inducing points M (capped at the number of rows).
     kernel : "rbf", "matern52", "linear" or a sum such as "linear+rbf".
     encoder : "factors" (the factor-analysis posterior given the observed cells, corrected by networks), "masked"
@@ -74,6 +79,8 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         *,
         n_groups: int = 1,
         schema: Mapping[str, Any] | Schema | str | Path | None = None,
+        column_weights: Mapping[str, float] | None = None,
+        views: Mapping[str, Sequence[str]] | None = None,
         n_inducing: int = 50,
         kernel: str = "rbf",
         encoder: str = "factors",
@@ -99,6 +106,8 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.n_components = n_components
         self.n_groups = n_groups
         self.schema = schema
+        self.column_weights = column_weights
+        self.views = views
         self.n_inducing = n_inducing
         self.kernel = kernel
         self.encoder = encoder
@@ -150,6 +159,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         weights, schema = row_weights(sample_weight, rows), infer_schema(rows, self.schema)
         if isinstance(sample_weight, str):
             schema = schema.override({sample_weight: {"kind": ASIDE, "reason": "row weights"}})
+        schema = with_roles(schema, self.get_params(deep=False))
         coder = Coder.fit(rows, schema, weights)
         return training_table(rows, coder, self.dtype, weights), coder
 

@@ -14,7 +14,7 @@ from plurigp.inference.encoder import spread
 from plurigp.inference.gp.sparse import Posterior, kl_u, moments, project
 from plurigp.inference.model import Model, encode
 from plurigp.inference.prior import GroupStatistics, group_statistics, kl_to_prior
-from plurigp.likelihoods.evaluate import expected_log_probs
+from plurigp.likelihoods.evaluate import expected_log_probs, weigh_columns
 from plurigp.likelihoods.layout import Layout
 from plurigp.likelihoods.rules import Rule
 
@@ -118,7 +118,7 @@ def bound(
     key: Key[Array, ""],
     perturbation: Perturbation | None = None,
 ) -> tuple[Bound, Trace]:
-    """(N/B) Σ_n w_n [ Σ_d o_nd E log p(y_nd|f) − η KL(q(x_n)‖p) ] − Σ_p KL(q(v_p)‖p), E over x by draws."""
+    """(N/B) Σ_n w_n [ Σ_d w_d o_nd E log p(y_nd|f) − η KL(q(x_n)‖p) ] − Σ_p KL(q(v_p)‖p), E over x by draws."""
     shown = batch.seen & _kept(key, spec.hiding, batch.seen.shape) if spec.hiding else batch.seen
     qx = encode(model, spec.layout, batch.values, shown, batch.rows)
     noise = _normals(key, (spec.n_draws, *qx.mean.shape), qx.mean.dtype)
@@ -130,7 +130,8 @@ def bound(
     values, seen = (jnp.tile(part, (spec.n_draws, 1)) for part in (batch.values, batch.seen & batch.real[:, None]))
     draws_key = jax.random.fold_in(key, 2) if spec.sampling else None
     cells = expected_log_probs(spec.layout, model.thetas, values, seen, f_mean, f_var, spec.rules, draws_key)
-    fit = tuple(batch.weight * _row_sum(block, batch.row_weights) / spec.n_draws for block in cells)
+    weighed = weigh_columns(spec.layout, cells)
+    fit = tuple(batch.weight * _row_sum(block, batch.row_weights) / spec.n_draws for block in weighed)
     kl = _row_sum(jnp.where(batch.real, kl_to_prior(model.prior, qx), 0), batch.row_weights)
     kl_rows = batch.weight * spec.kl_weight * kl
     groups = None if model.prior is None else group_statistics(model.prior, qx, batch.row_counts)

@@ -102,6 +102,7 @@ class _Rows:
     scale: np.ndarray
     standard: np.ndarray  # [n E] standardised, gaps at zero
     known: np.ndarray  # [n E]
+    weights: np.ndarray | None  # [E] of their columns; None = all alike
 
 
 @partial(jax.jit, static_argnames=("layout",))
@@ -116,7 +117,16 @@ def _standard_rows(layout: Layout, values: np.ndarray, seen: np.ndarray) -> _Row
     shift = np.where(known, features, 0).sum(0) / n
     scale = np.sqrt(np.where(known, (features - shift) ** 2, 0).sum(0) / n)
     scale = np.where(scale > 1e-6, scale, 1.0)
-    return _Rows(shift, scale, np.where(known, soft_clip((features - shift) / scale), 0), known)
+    standard = np.where(known, soft_clip((features - shift) / scale), 0)
+    return _Rows(shift, scale, standard, known, _feature_weights(layout))
+
+
+def _feature_weights(layout: Layout) -> np.ndarray | None:
+    """Every feature's weight, that of its column."""
+    if layout.column_weights is None:
+        return None
+    columns = np.eye(len(layout.order), dtype=bool)
+    return np.asarray(seen_features(layout, columns)).T @ np.asarray(layout.column_weights)
 
 
 def _start_encoder(
@@ -128,7 +138,7 @@ def _start_encoder(
     reading = (indicator_columns, rows.shift, rows.scale)
     net_mean = make_network(rng, n_in, settings.n_hidden, Q, scale=0.01 if informed else 1.0)
     scale = 0.1 if informed else 1.0
-    linear = _whitened_components(rows.standard, Q) if informed else np.zeros((E, Q))
+    linear = _start_components(rows, Q) if informed else np.zeros((E, Q))
     encoded = rows.standard @ linear
     if settings.encoder != "factors":
         net_sd = make_network(rng, n_in, settings.n_hidden, Q, scale, shift=-1.0 if informed else 0.0)
@@ -139,7 +149,16 @@ def _start_encoder(
     else:
         loadings = rng.normal(size=(E, Q)) / np.sqrt(E)
     noise = np.clip(1 - (loadings**2).sum(1), *NOISE)
-    return FactorEncoder(*reading, loadings, -np.log(noise), net_mean, net_sd), encoded
+    log_precision = -np.log(noise) + (0.0 if rows.weights is None else np.log(rows.weights))
+    return FactorEncoder(*reading, loadings, log_precision, net_mean, net_sd), encoded
+
+
+def _start_components(rows: _Rows, n_components: int) -> Float[np.ndarray, "E Q"]:
+    """Principal components at unit variance, of features that count by the weights of their columns."""
+    if rows.weights is None:
+        return _whitened_components(rows.standard, n_components)
+    root = np.sqrt(rows.weights)
+    return root[:, None] * _whitened_components(rows.standard * root, n_components)
 
 
 def _whitened_components(standard: Float[np.ndarray, "n E"], n_components: int) -> Float[np.ndarray, "E Q"]:

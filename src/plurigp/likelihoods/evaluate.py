@@ -109,6 +109,22 @@ def expected_log_probs(
     return tuple(out)
 
 
+def weigh_columns(layout: Layout, cells: tuple[Float[Array, "B _"], ...]) -> tuple[Float[Array, "B _"], ...]:
+    """Cells per block, each times the weight of its column: a likelihood to that power."""
+    if layout.column_weights is None:
+        return cells
+    weights = np.asarray(layout.column_weights)
+    pairs = zip(layout.blocks, cells, strict=True)
+    return tuple(own * weights[slice(*block.columns)].astype(own.dtype) for block, own in pairs)
+
+
+def weighted_row_sum(layout: Layout, cells: Float[Array, "B D"]) -> Float[Array, " B"]:
+    """Σ_d w_d of a row's cells in block order: what a row says about its position."""
+    if layout.column_weights is None:
+        return cells.sum(1)
+    return cells @ np.asarray(layout.column_weights).astype(cells.dtype)
+
+
 def _evaluate_by_sampling(key: Key[Array, ""], block: Block, rule: Rule, arrays: BlockArrays) -> Float[Array, "C B"]:
     def one_cell(t: dict, y: Array, a: Array, v: Array, noise: Array) -> Array:
         return expect_by_sampling(lambda f: block.likelihood.log_prob(t, y, f), a, v, noise)

@@ -45,6 +45,7 @@ class Layout:
     blocks: tuple[Block, ...]
     order: tuple[int, ...]  # [D] position in schema.used of each block-ordered column
     slot_order: tuple[int, ...]  # [V] the same for value slots
+    column_weights: tuple[float, ...] | None = None  # [D] of the columns in block order; None = all count alike
 
     @property
     def n_functions(self) -> int:
@@ -75,7 +76,8 @@ def make_layout(schema: Schema) -> Layout:
         functions = (n_before, n_before + sum(widths))
         blocks.append(Block(likelihood, (column_at, len(order)), (slot_at, len(slot_order)), functions, widths))
         n_before = functions[1]
-    return Layout(tuple(blocks), tuple(order), tuple(slot_order))
+    weights = tuple(schema.used[p].weight for p in order)
+    return Layout(tuple(blocks), tuple(order), tuple(slot_order), None if set(weights) == {1.0} else weights)
 
 
 def blocks_with(layout: Layout, columns: Container[int]) -> list[int]:

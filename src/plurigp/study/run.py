@@ -13,6 +13,7 @@ from plurigp.core.files import whole_file
 from plurigp.core.text import jsonable
 from plurigp.core.types import DataError
 from plurigp.data import Coder, Rows, Schema, infer_schema, to_rows
+from plurigp.data.roles import with_roles
 from plurigp.study.assemble import assemble_result
 from plurigp.study.findings.survival import read_outcome
 from plurigp.study.fits.config import RULES, StudyConfig, config_toml
@@ -93,7 +94,7 @@ def settled_schema(table: Any, given: Any, config: StudyConfig) -> Schema:
             f"n_subtypes = {config.n_subtypes} is too many for {len(rows)} rows: half of them, in so many clusters, "
             f"are fewer than {FEWEST_PER_CLUSTER} each; ask for at most {most}."
         )
-    schema = infer_schema(rows, given)
+    schema = with_roles(infer_schema(rows, given), config.model)
     if config.time is not None and config.event is not None:
         read_outcome(rows.frame, config.time, config.event)
         outcome = {"kind": "aside", "reason": "an outcome, kept for judging subtypes"}
