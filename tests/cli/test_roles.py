@@ -3,7 +3,7 @@
 import pytest
 
 from plurigp.cli.errors import CommandError
-from plurigp.cli.roles import as_column_weights, as_views
+from plurigp.cli.roles import as_column_weights, as_covariates, as_views
 
 COLUMNS = ["crp", "albumin", "dx_1", "dx_2", "a=b"]
 
@@ -26,3 +26,10 @@ def test_a_weight_needs_a_column_and_a_number(text):
 def test_a_view_needs_a_name_and_columns(text, message):
     with pytest.raises(CommandError, match=message):
         as_views([text], COLUMNS)
+
+
+def test_values_of_covariates_are_read():
+    assert as_covariates(["site=B", "note=a=b"]) == {"site": "B", "note": "a=b"}
+    assert as_covariates(None) is None
+    with pytest.raises(CommandError, match="write COLUMN=VALUE"):
+        as_covariates(["site"])

@@ -35,7 +35,7 @@ def _reconstructed(p: Predictor, values: Array, seen: Array, qx: LatentNormal, n
     """E over q(x) and q(f|x) of log p(y_d|f), zero at gaps."""
 
     def one_draw(z: Array) -> Array:
-        f = moments_at(p, qx.at(z[None, None])[0])
+        f = moments_at(p, qx.at(z[None, None])[0], values)
         return jnp.concatenate(evaluate.expected_log_probs(p.layout, p.model.thetas, values, seen, *f, p.rules), 1)
 
     return jax.lax.map(one_draw, noise).mean(0)

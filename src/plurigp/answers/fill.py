@@ -43,7 +43,7 @@ def _points(
 
 @jax.jit
 def _points_at(p: Predictor, values: Array, x: Float[Array, "B Q"]) -> Float[Array, "B D"]:
-    f = moments_at(p, x)
+    f = moments_at(p, x, values)
     return evaluate.points(p.layout, evaluate.predictive_means(p.layout, p.model.thetas, values, *f, p.rules))
 
 

@@ -70,7 +70,7 @@ def _refine(p: Predictor, values: Float[Array, "B V"], seen: Bool[Array, "B D"],
         qx = refined(free)
 
         def one_draw(z: Array) -> Scalar:
-            f_mean, f_var = moments_at(p, qx.at(z[None, None])[0])
+            f_mean, f_var = moments_at(p, qx.at(z[None, None])[0], values)
             cells = evaluate.expected_log_probs(p.layout, p.model.thetas, values, seen, f_mean, f_var, p.rules)
             return sum((block.sum() for block in evaluate.weigh_columns(p.layout, cells)), jnp.zeros(()))
 
@@ -124,7 +124,7 @@ def _last(n_prior: int, n_draws: int) -> Bool[np.ndarray, "S 1 1"]:
 
 def log_probs_at(p: Predictor, values: Array, seen: Array, x: Array) -> tuple[Float[Array, "B D"], tuple[Array, Array]]:
     """log p(y_d|x) of the cells in `seen`, zero elsewhere; and the moments of f behind them."""
-    f = moments_at(p, x)
+    f = moments_at(p, x, values)
     return evaluate.predictive_log_probs(p.layout, p.model.thetas, values, seen, *f, p.rules), f
 
 

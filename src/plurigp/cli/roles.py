@@ -1,4 +1,4 @@
-"""Options that give columns their roles: weights and views."""
+"""Options that give columns their roles, covariates, weights and views, and covariates their values."""
 
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
@@ -8,6 +8,14 @@ import typer
 
 from plurigp.cli.errors import CommandError
 
+Covariate = Annotated[
+    list[str] | None,
+    typer.Option("--covariate", metavar="COLUMN", help="Adjust the map for this column, such as a site; repeatable."),
+]
+At = Annotated[
+    list[str] | None,
+    typer.Option("--at", metavar="COLUMN=VALUE", help="Value of a covariate of the model; repeatable."),
+]
 ColumnWeight = Annotated[
     list[str] | None,
     typer.Option("--column-weight", metavar="COLUMN=W", help="How much a column counts; 1 if not given; repeatable."),
@@ -20,6 +28,17 @@ View = Annotated[
         help="Columns, separated by commas, * for any text, that together count as any other view does; repeatable.",
     ),
 ]
+
+
+def as_covariates(given: list[str] | None) -> dict[str, str] | None:
+    """{covariate: value} from COLUMN=VALUE."""
+    values = {}
+    for text in given or []:
+        name, mark, value = text.partition("=")
+        if not (name and mark and value):
+            raise CommandError(f"--at {text!r}: write COLUMN=VALUE, such as site=B.")
+        values[name] = value
+    return values or None
 
 
 def as_column_weights(given: list[str] | None) -> dict[str, float] | None:

@@ -28,6 +28,12 @@ class Column:
     event: str | None = None  # weibull: the column that says whether the event happened
     dtype: str = "float64"  # the input's dtype, as pandas spells it
     weight: float = 1.0  # how much its cells count in learning the map
+    covariate: bool = False  # given, not modelled: the model describes what it does not explain
+
+    @property
+    def used(self) -> bool:
+        """Whether the model describes its cells."""
+        return self.kind != ASIDE and not self.covariate
 
     @property
     def companion(self) -> str | None:
@@ -95,7 +101,13 @@ def _weight(name: object, key: str, value: object) -> float:
     return float(value)
 
 
-ROLES = ("weight",)  # what a column is in the model, whatever its kind
+def _flag(name: object, key: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise DataError(f"{at(name)}: {key} must be true or false, not {show(value)}; correct it.")
+    return value
+
+
+ROLES = ("weight", "covariate")  # what a column is in the model, whatever its kind
 SETTINGS = ("levels", "trials", "bounds", "upper", "event")  # what a kind may ask for
 _CHECKS: dict[str, Callable[[object, str, object], Any]] = {
     "kind": _text,
@@ -106,4 +118,5 @@ _CHECKS: dict[str, Callable[[object, str, object], Any]] = {
     "upper": _other_column,
     "event": _other_column,
     "weight": _weight,
+    "covariate": _flag,
 }

@@ -31,7 +31,7 @@ class Schema:
         twice = [name for name, n in Counter(self.names).items() if n > 1]
         if twice:
             raise DataError(f"the schema names {at(twice[0])} twice; name each column once.")
-        for column in self.used:
+        for column in (*self.used, *self.covariates):
             kind_of(column)
 
     @property
@@ -41,8 +41,13 @@ class Schema:
 
     @property
     def used(self) -> tuple[Column, ...]:
-        """The columns the model sees."""
-        return tuple(column for column in self.columns if column.kind != ASIDE)
+        """The columns the model describes."""
+        return tuple(column for column in self.columns if column.used)
+
+    @property
+    def covariates(self) -> tuple[Column, ...]:
+        """The columns that the model is given and does not describe."""
+        return tuple(column for column in self.columns if column.covariate and column.kind != ASIDE)
 
     @property
     def aside(self) -> tuple[Column, ...]:
@@ -70,6 +75,7 @@ class Schema:
         Only columns set aside may be missing, unless another column is read together with them.
         """
         needed = {name for column in self.used for name in (column.name, column.companion) if name is not None}
+        needed |= {column.name for column in self.covariates}
         check_present([name for name in self.names if name in needed], frame.columns)
         return frame.reindex(columns=list(self.names))
 

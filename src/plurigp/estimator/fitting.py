@@ -47,8 +47,8 @@ class FittedModel:
 
 def training_table(rows: Rows, coder: Coder, dtype: str, weights: np.ndarray | None = None) -> TrainingTable:
     """The rows coded, in block order, with their weights [N]."""
-    coded = arrange_columns(make_layout(coder.schema), coder.coded_columns(rows), len(rows), dtype)
-    return TrainingTable(*coded, weights)
+    layout, given = make_layout(coder.schema), coder.covariate_values(rows)
+    return TrainingTable(*arrange_columns(layout, coder.coded_columns(rows), len(rows), dtype, given), weights)
 
 
 def fit_model(table: TrainingTable, coder: Coder, given: Mapping[str, Any]) -> FittedModel:
@@ -64,7 +64,7 @@ def fit_model(table: TrainingTable, coder: Coder, given: Mapping[str, Any]) -> F
 
     def on_epoch(n: int, epoch: EpochMetrics) -> None:
         if n == 1 and calibration is not None:  # sooner, it would compile while training does
-            untrained = zero_posterior(layout.n_functions, settings.n_inducing, given["dtype"])
+            untrained = zero_posterior(layout.n_functions, start.n_basis, given["dtype"])
             calibration.compile_in_background(as_predictor(start, untrained, layout, given))
         progress(n, epoch)
 

@@ -16,6 +16,7 @@ CHOICES = {
     "optimizer": ("natural", "adam"),
     "start": ("informed", "random"),
     "dtype": ("float32", "float64"),
+    "covariates_missing": ("error", "model"),
 }
 RANGES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "kl_weight": (lambda value: 0 <= value < np.inf, "at least 0"),
@@ -58,9 +59,12 @@ def _check_roles(given: Mapping[str, Any]) -> None:
     for name, example in {"column_weights": '{"lab": 0.5}', "views": '{"labs": ["crp", "albumin"]}'}.items():
         if given[name] is not None and not isinstance(given[name], Mapping):
             raise ValueError(f"{name}={given[name]!r} must be a mapping such as {example}, or None")
-    for view, names in (given["views"] or {}).items():
-        if isinstance(names, str) or not isinstance(names, Iterable) or not all(isinstance(n, str) for n in names):
-            raise ValueError(f"views[{view!r}]={names!r} must be a list of column names")
+    lists = {f"views[{view!r}]": names for view, names in (given["views"] or {}).items()}
+    lists |= {} if given["covariates"] is None else {"covariates": given["covariates"]}
+    for name, columns in lists.items():
+        names = [] if isinstance(columns, str) or not isinstance(columns, Iterable) else list(columns)
+        if not names or not all(isinstance(column, str) for column in names):
+            raise ValueError(f"{name}={columns!r} must be a list of column names")
 
 
 def check_count(name: str, value: Any) -> None:

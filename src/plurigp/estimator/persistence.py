@@ -26,7 +26,7 @@ from plurigp.estimator.fitting import FittedModel, as_history
 from plurigp.inference.encoder import Encoder, FactorEncoder, FreeRows
 from plurigp.inference.gp.kernels import Kernel, parse_kernel
 from plurigp.inference.gp.sparse import Posterior, SparseGP
-from plurigp.inference.model import Model, Settings
+from plurigp.inference.model import Covariates, Model, Settings
 from plurigp.inference.prior import MixturePrior
 from plurigp.likelihoods.evaluate import Thetas
 from plurigp.likelihoods.layout import Layout, make_layout
@@ -143,7 +143,14 @@ def load_fitted(arrays: dict[str, np.ndarray], manifest: dict[str, Any]) -> Fitt
 
 def model_arrays(model: Model, q: Posterior) -> dict[str, np.ndarray]:
     """Every array of a trained model under its path in the model, such as "encoder.net_mean.w1"."""
-    tree = {"encoder": model.encoder, "gp": model.gp, "theta": model.thetas, "prior": model.prior, "q": q}
+    tree: dict[str, Any] = {
+        "encoder": model.encoder,
+        "gp": model.gp,
+        "theta": model.thetas,
+        "prior": model.prior,
+        "q": q,
+    }
+    tree |= {} if model.covariates is None else {"covariates": model.covariates}
     leaves, _ = jax.tree_util.tree_flatten_with_path(tree)
     named = {jax.tree_util.keystr(path, simple=True, separator="."): np.asarray(leaf) for path, leaf in leaves}
     if not isinstance(model.encoder, FreeRows):
@@ -174,7 +181,8 @@ def model_from_arrays(arrays: dict[str, np.ndarray], settings: Settings, layout:
         return make(**known)
 
     make = {"factors": FactorEncoder, "free": FreeRows}.get(settings.encoder, Encoder)
-    read = {} if make is FreeRows else {"indicator_columns": tuple(map(int, take(INDICATOR_COLUMNS)))}
+    read: dict[str, Any] = {} if make is FreeRows else {"indicator_columns": tuple(map(int, take(INDICATOR_COLUMNS)))}
+    read |= {} if make is FreeRows or layout.covariates is not None else {"effects": None}
     encoder = build(make, "encoder", **read)
     gp = build(SparseGP, "gp", kernel=build(Kernel, "gp.kernel", parts=parse_kernel(settings.kernel)))
     thetas: Thetas = tuple(
@@ -182,10 +190,14 @@ def model_from_arrays(arrays: dict[str, np.ndarray], settings: Settings, layout:
         for number in range(len(layout.blocks))
     )
     prior = build(MixturePrior, "prior") if settings.n_groups > 1 else None
+    covariates = None if layout.covariates is None else build(Covariates, "covariates")
     q = build(Posterior, "q")
     with jaxtyped("context"):  # remembers the length of every named axis
         for name, annotation in annotations.items():
             if not isinstance(arrays[name], get_args(annotation)):
                 found = f"array {name!r} ({'×'.join(map(str, arrays[name].shape))})"
                 raise DataError(f"the saved model's {found} does not fit the others; save the model again")
-    return Model(encoder, gp, thetas, prior), q
+    model = Model(encoder, gp, thetas, prior, covariates)
+    if q.m.shape[1] != model.n_basis:
+        raise DataError("the saved model's array 'q.m' does not fit 'gp.Z'; save the model again")
+    return model, q

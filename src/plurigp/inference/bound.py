@@ -11,8 +11,8 @@ from jaxtyping import Bool, Float, Int, Key
 
 from plurigp.core.arrays import Array, Scalar
 from plurigp.inference.encoder import spread
-from plurigp.inference.gp.sparse import Posterior, kl_u, moments, project
-from plurigp.inference.model import Model, encode
+from plurigp.inference.gp.sparse import Posterior, kl_u, moments
+from plurigp.inference.model import Model, encode, project_rows
 from plurigp.inference.prior import GroupStatistics, group_statistics, kl_to_prior
 from plurigp.likelihoods.evaluate import expected_log_probs, weigh_columns
 from plurigp.likelihoods.layout import Layout
@@ -123,7 +123,7 @@ def bound(
     qx = encode(model, spec.layout, batch.values, shown, batch.rows)
     noise = _normals(key, (spec.n_draws, *qx.mean.shape), qx.mean.dtype)
     x = qx.at(noise).reshape(-1, qx.mean.shape[1])  # [S Q], S = n_draws · B
-    rows = project(model.gp, x)
+    rows = project_rows(model, spec.layout, x, batch.values)
     f_mean, f_var = moments(model.gp, q, rows)
     if perturbation is not None:
         f_mean, f_var = f_mean + perturbation.f_mean, f_var + perturbation.f_var

@@ -46,12 +46,12 @@ class EpochMetrics(NamedTuple):
 
 def start_state(spec: BoundSpec, model: Model, optimizer: str) -> State:
     """q(v) at its prior and fresh Adam moments."""
-    dtype, n_inducing = model.gp.bias.dtype, len(model.gp.Z)
-    natural = sparse.prior(spec.layout.n_functions - spec.n_shared, n_inducing, dtype)
+    dtype, n_basis = model.gp.bias.dtype, model.n_basis
+    natural = sparse.prior(spec.layout.n_functions - spec.n_shared, n_basis, dtype)
     if optimizer == "natural":
-        shared = sparse.shared_basis_prior(spec.n_shared, n_inducing, dtype) if spec.n_shared else None
+        shared = sparse.shared_basis_prior(spec.n_shared, n_basis, dtype) if spec.n_shared else None
         return State(model, natural, shared, None, _no_moments(model))
-    q = LogCholesky(natural.lam, np.zeros((*natural.lam.shape, n_inducing), dtype))
+    q = LogCholesky(natural.lam, np.zeros((*natural.lam.shape, n_basis), dtype))
     return State(model, q, None, None, _no_moments((model, q)))
 
 

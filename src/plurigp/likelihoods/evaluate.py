@@ -216,6 +216,18 @@ def encoder_features(layout: Layout, values: RowValues) -> Float[Array, "B E"]:
     return jnp.concatenate(out).T
 
 
+def covariate_features(layout: Layout, values: RowValues) -> Float[Array, "B L"]:
+    """A row's covariates, read as the encoder reads cells: numbers, logarithms, an indicator per level."""
+    assert layout.covariates is not None
+    return encoder_features(layout.covariates, values[:, len(layout.slot_order) :])
+
+
+def feature_columns(layout: Layout) -> Float[np.ndarray, "D E"]:
+    """1 where a feature is one of the column's (block order)."""
+    with jax.ensure_compile_time_eval():
+        return np.asarray(seen_features(layout, np.eye(len(layout.order), dtype=bool)), float)
+
+
 def seen_features(layout: Layout, seen: RowSeen) -> Bool[Array, "B E"]:
     """`seen`, repeated for every feature of a cell."""
     out = []

@@ -94,7 +94,7 @@ def settled_schema(table: Any, given: Any, config: StudyConfig) -> Schema:
             f"n_subtypes = {config.n_subtypes} is too many for {len(rows)} rows: half of them, in so many clusters, "
             f"are fewer than {FEWEST_PER_CLUSTER} each; ask for at most {most}."
         )
-    schema = with_roles(infer_schema(rows, given), config.model)
+    schema = with_roles(infer_schema(rows, given), config.model, rows)
     if config.time is not None and config.event is not None:
         read_outcome(rows.frame, config.time, config.event)
         outcome = {"kind": "aside", "reason": "an outcome, kept for judging subtypes"}
