@@ -22,7 +22,7 @@ from plurigp.inference.gp import sparse
 from plurigp.inference.gp.linalg import JITTER
 from plurigp.inference.model import Settings, init_model
 from plurigp.inference.schedule import Rates, Schedule
-from plurigp.inference.steps import refresh, start_state, train_step
+from plurigp.inference.steps import _natural_step, refresh, start_state, train_step
 from plurigp.inference.training import Trained, run_epoch, train
 from plurigp.likelihoods.base import expected_log_prob, predictive_log_prob, predictive_mean
 from plurigp.likelihoods.families.gaussian import FLOOR
@@ -177,7 +177,7 @@ class World:
     def whole(self, dtype=jnp.float32) -> Batch:
         """All rows in one batch."""
         n = len(self.values)
-        return Batch(*self.data(dtype), np.arange(n), np.ones(n, bool), np.asarray(1, dtype))
+        return Batch(*self.data(dtype)[:2], np.arange(n), np.ones(n, bool), np.asarray(1, dtype))
 
     def evaluate(self, run: Trained, n_draws: int = 32) -> float:
         """The bound of the whole table at the trained parameters."""
@@ -299,3 +299,34 @@ def test_both_optimisers_reach_the_same_bound():
         reached[optimizer] = world.evaluate(run)
     assert reached["natural"] == pytest.approx(reached["adam"], rel=0.02)
     assert reached["natural"] > reached["adam"] - 0.01 * abs(reached["adam"])
+
+
+# --- row weights, and rows repeated as often ---
+
+
+def test_whole_weights_train_as_repeated_rows_do(complete, monkeypatch):
+    """The same start to the bit; one full-batch step of q(v), shared basis and Adam the same, given the same draws."""
+    weights = np.random.default_rng(0).integers(1, 4, N).astype(float)
+    rows = np.repeat(np.arange(N), weights.astype(int))
+    noise = np.random.default_rng(1).normal(size=(1, N, 2))
+    draws = {N: noise, len(rows): noise[:, rows]}
+    monkeypatch.setattr("plurigp.inference.bound._normals", lambda _, shape, dtype: jnp.asarray(draws[shape[1]], dtype))
+    spec = replace(complete.spec, n_shared=3)
+    settings = Settings(n_components=2, n_inducing=8, n_hidden=6)
+    after = []
+    apart = (complete.values[rows], complete.seen[rows], None)
+    for values, seen, given in ((complete.values, complete.seen, weights), apart):
+        model = init_model(0, settings, complete.schema, complete.layout, values, seen, given)
+        model = jax.tree.map(lambda leaf: leaf.astype(np.float64), model)
+        state = refresh(start_state(spec, model, "natural"), np.ones(()))
+        (batch,) = TrainingTable(values, seen, given).epoch(len(values), np.random.default_rng(0))
+        order = np.argsort(batch.rows)
+        in_order = [None if part is None else part[order] for part in (*batch[:3], batch.row_weights)]
+        batch = Batch(*in_order[:3], batch.real, batch.weight, in_order[3])
+        step = jax.jit(partial(_natural_step, spec))
+        after.append((model, *step(state, batch, jax.random.key(0), rates(0.01, 0.3))))
+    (model, state, epoch), (model_, state_, epoch_) = after
+    jax.tree.map(np.testing.assert_array_equal, model, model_)
+    for one, other in zip(jax.tree.leaves((state, epoch.bound)), jax.tree.leaves((state_, epoch_.bound)), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-6 * max(np.abs(other).max(), 1))
+    assert float(epoch.bound.total) == pytest.approx(float(epoch_.bound.total), rel=1e-9)

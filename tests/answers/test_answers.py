@@ -167,6 +167,25 @@ def test_what_fills_a_gap_is_the_mean_given_the_cells_seen(line, table):
     np.testing.assert_allclose(fill_values(line, shown, n_draws=MANY)[:, d], exact, atol=0.02)
 
 
+def test_column_weights_are_powers_of_the_likelihood_that_places_a_row(table):
+    """Filled cells and scores of cells given those shown, by a sum over the grid; a row's own density stays in full."""
+    line = _predictor(table, 1)
+    powers = np.array([0.3, 2.5, 0.05])  # schema order
+    layout = replace(line.layout, column_weights=tuple(powers[list(line.layout.order)].tolist()))
+    weighed = replace(line, layout=layout)
+    d = [column.kind for column in table.schema.used].index("gaussian")
+    shown = Table(table.values, table.seen & (np.arange(3) != d), table.schema, table.index)
+    cells = _grid_log_probs(line, table)
+    rows = (powers[:, None] * cells * shown.seen[:, :, None]).sum(1) + _log_prior(line)
+    weights = rows - logsumexp(rows, axis=1, keepdims=True)
+    f_mean = _function_moments(line, GRID[:, None])[0][layout.order.index(d)]
+    np.testing.assert_allclose(fill_values(weighed, shown, n_draws=MANY)[:, d], np.exp(weights) @ f_mean, atol=0.03)
+    ours, exact = cell_log_density(weighed, shown, table, n_draws=MANY), logsumexp(cells + weights[:, None], axis=2)
+    np.testing.assert_allclose(ours[table.seen], exact[table.seen], atol=0.03)
+    np.testing.assert_allclose(log_density(weighed, table), log_density(line, table), rtol=1e-12)
+    assert (effective_sample_size(weighed, table) != effective_sample_size(line, table)).any()
+
+
 def drawn(predictor, table, n_draws, columns=None):
     """All draws of all rows [S N D]."""
     chunks = draw_given(predictor, table, n_draws, 0, columns)

@@ -74,6 +74,36 @@ def test_fit_with_groups_says_how_large_they_are(home, tmp_path):
     assert json.loads((home / "fit.json").read_text())["group_weights"] == [1.0]
 
 
+def test_fit_weighs_rows_by_a_column(home, tmp_path):
+    small = ("--weights", "outcome", "--epochs", 3, "--inducing", 8, "--seed", 1, "--json")
+    result = run("fit", home / "t.csv", "--out", tmp_path / "model", *small)
+    assert result.exit_code == 0, result.stderr
+    answer, plain = json.loads(result.stdout), json.loads((home / "fit.json").read_text())
+    assert answer["aside"] == ["patient", "outcome"]
+    assert answer["bound"] > plain["bound"]  # every other row counts nothing
+    refused = run("fit", home / "t.csv", "--out", tmp_path / "no", "--weights", "albumin", "--epochs", 1)
+    assert refused.exit_code != 0
+    assert "albumin" in refused.stderr
+    assert "a weight must be" in refused.stderr
+
+
+def test_fit_and_sample_with_a_covariate(home, tmp_path):
+    small = ("--epochs", 3, "--inducing", 8, "--batch-size", 60, "--seed", 1, "--covariate", "outcome")
+    more = ("--column-weight", "visits=0.5", "--view", "own=albumin,diabetes", "--view", "rest=smoker")
+    result = run("fit", home / "t.csv", "--out", tmp_path / "model", *small, *more)
+    assert result.exit_code == 0, result.stderr
+    assert "adjusted for: outcome" in result.stdout + result.stderr
+    drawn = tmp_path / "drawn.csv"
+    assert "needs its covariates" in run("sample", tmp_path / "model", "--rows", 5, "--out", drawn).stderr
+    result = run("sample", tmp_path / "model", "--rows", 5, "--at", "outcome=1", "--out", drawn)
+    assert result.exit_code == 0, result.stderr
+    assert list(pd.read_csv(drawn)) == ["albumin", "diabetes", "smoker", "visits"]
+    assert run("transform", tmp_path / "model", home / "t.csv", "--out", tmp_path / "x.csv").exit_code == 0
+    manifest = json.loads((tmp_path / "model" / "model.json").read_text())
+    weights = {c["name"]: c["weight"] for c in manifest["coder"]["schema"]["columns"]}
+    assert weights["visits"] == weights["albumin"] == 0.5
+
+
 def test_fit_with_one_seed_is_repeatable(home, tmp_path):
     small = ("--epochs", 3, "--inducing", 8, "--batch-size", 60, "--seed", 1, "--exclude", "outcome")
     result = run("fit", home / "t.csv", "--out", tmp_path / "model", *small)

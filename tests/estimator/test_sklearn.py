@@ -1,4 +1,4 @@
-"""scikit-learn's own checks of an estimator: all of them, none excused."""
+"""scikit-learn's own checks of an estimator: all of them, one excused, which tests/test_equivalence.py replaces."""
 
 import jaxtyping
 import pytest
@@ -18,6 +18,9 @@ FRAME_CHECKS = (
     "check_global_output_transform_pandas",
     "check_global_set_output_transform_polars",
 )
+EXCUSED = {  # training draws positions row by row, so repeated rows get other draws: one objective, not one result
+    "check_sample_weight_equivalence_on_dense_data": "draws differ; the bound and its steps are compared instead"
+}
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -29,7 +32,7 @@ def no_type_checks():
     jaxtyping.config.update("jaxtyping_disable", before)
 
 
-@parametrize_with_checks([SMALL])
+@parametrize_with_checks([SMALL], expected_failed_checks=lambda estimator: EXCUSED)
 def test_check_estimator(estimator, check):
     check(estimator)
 
@@ -40,7 +43,8 @@ def test_frames_in_and_out(check):
     getattr(estimator_checks, check)("PluriGP", SMALL)
 
 
-def test_nothing_is_expected_to_fail():
+def test_nothing_else_is_expected_to_fail():
     checks = list(estimator_checks.estimator_checks_generator(SMALL))
     assert len(checks) > 40
+    assert set(EXCUSED) < {check.func.__name__ for _, check in checks}
     assert "xfail" not in str(checks)

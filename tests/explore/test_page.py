@@ -181,6 +181,12 @@ def test_models_that_a_page_cannot_follow_are_refused_by_name(model, simulation)
     free = PluriGP(2, encoder="free", max_epochs=1, n_inducing=10).fit(simulation.table[["gaussian_1", "gaussian_2"]])
     with pytest.raises(DataError, match=r"no encoder .*encoder='factors'"):
         render_explorer(free)
+    weighed = PluriGP(2, column_weights={"gaussian_1": 0.5}, max_epochs=1, n_inducing=10, calibrate=False)
+    with pytest.raises(DataError, match=r"weighs its columns .*without weights"):
+        render_explorer(weighed.fit(simulation.table[["gaussian_1", "gaussian_2"]]))
+    given = PluriGP(2, covariates=["gaussian_2"], max_epochs=1, n_inducing=10, calibrate=False)
+    with pytest.raises(DataError, match=r"column 'gaussian_2': is a covariate.*without covariates"):
+        render_explorer(given.fit(simulation.truth[["gaussian_1", "gaussian_2"]]))
     refined = copy.copy(model).set_params(refine=True)
     with pytest.raises(DataError, match=r"refine=True .*set_params"):
         render_explorer(refined)

@@ -12,7 +12,7 @@ import pytest
 from scipy import special, stats
 
 from plurigp.data import KINDS, Column, Schema
-from plurigp.inference.batches import batches
+from plurigp.inference.batches import TrainingTable, batches
 from plurigp.inference.bound import Batch, Bound, BoundSpec, Perturbation, _kept, _normals, bound, no_perturbation
 from plurigp.inference.encoder import FreeRows
 from plurigp.inference.gp.kernels import make_kernel
@@ -412,6 +412,64 @@ def test_the_average_over_batches_is_the_full_bound():
     average = jax.tree.map(lambda *leaves: np.mean(leaves), *parts)
     close(average, full, rel=1e-6)
     assert float(average.total) == pytest.approx(float(full.total), rel=1e-6)
+
+
+def weighted(values: np.ndarray, seen: np.ndarray, weights: np.ndarray) -> Batch:
+    """The whole table with row weights, as a TrainingTable hands it out."""
+    (batch,) = TrainingTable(values, seen, weights).epoch(len(values), np.random.default_rng(0))
+    return jax.tree.map(jnp.asarray, batch)
+
+
+WHOLE_WEIGHTS = np.array([1.0, 2, 3, 0, 1, 4, 1, 2])
+
+
+@pytest.mark.parametrize("prior_of_x", [None, MIXTURE], ids=["normal", "mixture"])
+def test_whole_weights_are_repeated_rows(prior_of_x):
+    """Part by part, with the slopes by the model and what rows tell a mixture; draws do not matter."""
+    values, seen = wide_table(8)
+    rows = np.repeat(np.arange(8), WHOLE_WEIGHTS.astype(int))
+    model, q = replace(make_model(LIGHT, 8, log_sd=-18.0), prior=prior_of_x), posterior_away_from_the_prior()
+    apart = whole(values[rows], seen[rows])._replace(rows=jnp.asarray(rows))
+
+    @eqx.filter_jit
+    def parts_and_slopes(batch):
+        def objective(model):
+            parts, trace = bound(LIGHT.spec, model, q, batch, jax.random.key(0))
+            return parts.total, (parts, trace.groups)
+
+        return eqx.filter_value_and_grad(objective, has_aux=True)(model)
+
+    ours, theirs = parts_and_slopes(weighted(values, seen, WHOLE_WEIGHTS)), parts_and_slopes(apart)
+    for one, other in zip(jax.tree.leaves(ours), jax.tree.leaves(theirs), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-6)
+    plain = bound_of(LIGHT.spec, model, q, whole(values, seen), jax.random.key(0))
+    assert abs(float(plain.total) - float(theirs[0][0])) > 1
+
+
+def test_weighted_batches_average_to_the_weighted_bound():
+    """With several draws of x, whose rows are weighted alike."""
+    values, seen = wide_table(23)
+    weights = np.random.default_rng(1).gamma(2.0, 0.7, 23)
+    model, q = make_model(LIGHT, 23, log_sd=-18.0), posterior_away_from_the_prior()
+    spec = replace(LIGHT.spec, n_draws=2)
+    full = bound_of(spec, model, q, weighted(values, seen, weights), jax.random.key(0))
+    parts = [
+        bound_of(spec, model, q, jax.tree.map(jnp.asarray, batch), jax.random.key(n))
+        for n, batch in enumerate(TrainingTable(values, seen, weights).epoch(5, np.random.default_rng(0)))
+    ]
+    close(jax.tree.map(lambda *leaves: np.mean(leaves), *parts), full, rel=1e-6)
+
+
+def test_a_column_counts_by_its_weight():
+    """Block by block, each of which has one column here; the penalties do not change."""
+    model, q, batch = make_model(LIGHT, 8), posterior_away_from_the_prior(), whole(*wide_table(8))
+    weights = (0.25, 3.0, 0.5)
+    spec = replace(LIGHT.spec, layout=replace(LIGHT.layout, column_weights=weights))
+    plain, ours = (bound_of(given, model, q, batch, jax.random.key(0)) for given in (LIGHT.spec, spec))
+    expected = plain._replace(
+        expected_log_prob=tuple(w * part for w, part in zip(weights, plain.expected_log_prob, strict=True))
+    )
+    close(ours, expected, rel=1e-12)
 
 
 def test_padded_rows_have_no_influence():

@@ -18,12 +18,16 @@ from plurigp.likelihoods.layout import arrange
 def _densities(
     p: Predictor, values: Array, seen: Array, qx: LatentNormal, noise: Array
 ) -> tuple[Float[Array, " B"], Float[Array, " B"]]:
-    """log (1/S) Σ_s p(x_s)/r(x_s) Π_d p(y_d|x_s), and the effective number of draws."""
+    """log (1/S) Σ_s p(x_s)/r(x_s) Π_d p(y_d|x_s), and the effective number of draws that answers rest on."""
     proposals = latent.propose(p.model.prior, qx, noise)
-    rows = jax.lax.map(lambda x: latent.log_probs_at(p, values, seen, x)[0].sum(1), proposals.x)
-    weights = rows + proposals.log_ratio
-    total = jax.nn.logsumexp(weights, axis=0)
-    return total - np.log(len(noise)), latent.effective_size(weights - total)
+
+    def one_draw(x: Array) -> tuple[Array, Array]:
+        cells = latent.log_probs_at(p, values, seen, x)[0]
+        return cells.sum(1), evaluate.weighted_row_sum(p.layout, cells)
+
+    rows, weighed = (part + proposals.log_ratio for part in jax.lax.map(one_draw, proposals.x))
+    total = jax.nn.logsumexp(rows, axis=0)
+    return total - np.log(len(noise)), latent.effective_size(jax.nn.log_softmax(weighed, axis=0))
 
 
 @jax.jit
@@ -31,7 +35,7 @@ def _reconstructed(p: Predictor, values: Array, seen: Array, qx: LatentNormal, n
     """E over q(x) and q(f|x) of log p(y_d|f), zero at gaps."""
 
     def one_draw(z: Array) -> Array:
-        f = moments_at(p, qx.at(z[None, None])[0])
+        f = moments_at(p, qx.at(z[None, None])[0], values)
         return jnp.concatenate(evaluate.expected_log_probs(p.layout, p.model.thetas, values, seen, *f, p.rules), 1)
 
     return jax.lax.map(one_draw, noise).mean(0)
@@ -44,7 +48,8 @@ def _cells(
     """log Σ_s w_s p(y_d|x_s) for every known cell, the weights by the seen ones alone, and their effective number."""
     proposals = latent.propose(p.model.prior, qx, noise)
     cells = jax.lax.map(lambda x: latent.log_probs_at(p, truth, known, x)[0], proposals.x)
-    weights = latent.log_weights(proposals.log_ratio, jnp.where(seen, cells, 0).sum(2))
+    shown = jax.vmap(lambda own: evaluate.weighted_row_sum(p.layout, own))(jnp.where(seen, cells, 0))
+    weights = latent.log_weights(proposals.log_ratio, shown)
     return jax.nn.logsumexp(weights[:, :, None] + cells, axis=0), latent.effective_size(weights)
 
 

@@ -24,14 +24,14 @@ from plurigp.core.arrays import Array
 from plurigp.data import Table
 from plurigp.inference.compiling import compile_in_background, jax_runtime
 from plurigp.inference.gp.linalg import unpack_doubled
-from plurigp.inference.gp.sparse import SparseGP, project
+from plurigp.inference.model import Model, project_rows
 from plurigp.inference.prior import draw_positions
 from plurigp.likelihoods import evaluate
 from plurigp.likelihoods.evaluate import Thetas
 from plurigp.likelihoods.families.gaussian import draw_noise
-from plurigp.likelihoods.layout import blocks_with
+from plurigp.likelihoods.layout import Layout, blocks_with
 
-_moments_at, _project = jax.jit(moments_at), jax.jit(project)
+_moments_at, _project = jax.jit(moments_at), jax.jit(project_rows, static_argnames=("layout",))
 
 
 class Noise(NamedTuple):
@@ -61,7 +61,7 @@ def draw_rows(predictor: Predictor, table: Table, seed: int) -> np.ndarray:
     def draw(p: Predictor, chunk: Chunk) -> np.ndarray:
         n, values = chunk.n_rows, chunk.values
         x = draw_positions(p.model.prior, rng, len(values), p.n_components)
-        f_mean, f_var = (np.asarray(part).T[:n] for part in _moments_at(p, x))
+        f_mean, f_var = (np.asarray(part).T[:n] for part in _moments_at(p, x, values))
         noise = _draw_noise(p, rng, (n,))
         f = rng.normal(f_mean, noise.spread * np.sqrt(f_var))
         return evaluate.draws(p.layout, noise.thetas, values[:n], f, rng)
@@ -81,7 +81,7 @@ def draw_table(predictor: Predictor, table: Table, seed: int) -> np.ndarray:
     def draw(p: Predictor, chunk: Chunk) -> np.ndarray:
         n, values = chunk.n_rows, chunk.values
         x = draw_positions(p.model.prior, rng, len(values), p.n_components)
-        f = _functions_at(p.model.gp, decoder, x, rng)
+        f = _functions_at(p.model, p.layout, decoder, x, values, rng)
         return evaluate.draws(p.layout, decoder.noise.thetas, values[:n], f[:n], rng)
 
     hidden = table.hidden(np.ones_like(table.seen))
@@ -109,10 +109,12 @@ def _draw_decoders(
         yield DecoderDraw(own, m + noise.spread[own, None] * deviation, noise)
 
 
-def _functions_at(gp: SparseGP, decoder: DecoderDraw, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def _functions_at(
+    model: Model, layout: Layout, decoder: DecoderDraw, x: np.ndarray, values: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
     """f [B P] of rows that share a decoder, b + s (Aᵀv + √rest ε); zero for functions that it does not have."""
-    own = decoder.functions
-    A, rest, _ = (np.asarray(part) for part in _project(gp, x))
+    own, gp = decoder.functions, model.gp
+    A, rest, _ = (np.asarray(part) for part in _project(model, layout, x, values))
     noise = np.sqrt(rest)[:, None] * decoder.noise.spread[own] * rng.normal(size=(len(x), len(own)))
     f = np.zeros((len(x), len(gp.bias)))
     f[:, own] = np.asarray(gp.bias)[own] + np.exp(np.asarray(gp.log_scale)[own]) * ((decoder.v @ A).T + noise)
@@ -125,7 +127,8 @@ def compile_draws(predictor: Predictor, n_rows: int) -> "Future[None]":
     The predictor need not be trained: only its shapes matter.
     """
     size = chunk_size(n_rows)
-    values = jax.ShapeDtypeStruct((size, len(predictor.layout.slot_order)), predictor.dtype)
+    values = jax.ShapeDtypeStruct((size, predictor.layout.n_slots), predictor.dtype)
+    wide = jax.ShapeDtypeStruct(values.shape, np.float64)
     seen = jax.ShapeDtypeStruct((size, len(predictor.layout.order)), np.bool_)
     x = jax.ShapeDtypeStruct((size, predictor.n_components), np.float64)
     noise = standard_draws(latent.N_PROPOSALS, predictor.n_components).astype(predictor.dtype)
@@ -134,7 +137,7 @@ def compile_draws(predictor: Predictor, n_rows: int) -> "Future[None]":
     return compile_in_background(
         (latent.encode_chunk, (predictor, values, seen)),
         (latent.weighted_draws, (predictor, values, seen, qx, noise)),
-        (_project, (in_precision(predictor.model.gp, np.float64), x)),
+        (_project, (in_precision(predictor.model, np.float64), predictor.layout, x, wide)),
     )
 
 
@@ -162,18 +165,18 @@ def draw_given(
     """
     rng = np.random.default_rng(seed)
     noise = standard_draws(latent.N_PROPOSALS, predictor.n_components).astype(predictor.dtype)
-    layout, gp = predictor.layout, in_precision(predictor.model.gp, np.float64)
+    layout, model = predictor.layout, in_precision(predictor.model, np.float64)
     only = blocks_with(layout, range(len(layout.order)) if columns is None else set(columns))
     functions = np.concatenate([np.arange(*layout.blocks[number].functions) for number in only])
     sizes: list[np.ndarray] = []
 
-    def draw(decoder: DecoderDraw, x: np.ndarray, weights: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """One draw of the rows that `values` [n V] has; x [S B Q] and weights [S B] are padded."""
+    def draw(decoder: DecoderDraw, n: int, x: np.ndarray, weights: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """One draw of the rows; x [S B Q], weights [S B] and values [B V] are padded."""
         ends = np.cumsum(weights, axis=0)
         chosen = np.minimum((rng.random(x.shape[1]) * ends[-1] > ends).sum(0), len(x) - 1)
-        f = _functions_at(gp, decoder, x[chosen, np.arange(x.shape[1])], rng)[: len(values)]
+        f = _functions_at(model, layout, decoder, x[chosen, np.arange(x.shape[1])], values, rng)[:n]
         f = f if shift is None else f + shift
-        return schema_order(layout, evaluate.draws(layout, decoder.noise.thetas, values, f, rng, only))
+        return schema_order(layout, evaluate.draws(layout, decoder.noise.thetas, values[:n], f, rng, only))
 
     with jax_runtime():
         decoders = list(_draw_decoders(predictor, rng, n_draws, functions))
@@ -183,7 +186,7 @@ def draw_given(
             found = latent.weighted_draws(predictor, chunk.values, chunk.seen, qx, noise)
             x, weights, size = (np.asarray(part, np.float64) for part in found)
             sizes.append(size[:n])
-            given = (x, weights, chunk.values[:n].astype(np.float64))
+            given = (n, x, weights, chunk.values.astype(np.float64))
             yield RowDraws(slice(first, first + n), (draw(decoder, *given) for decoder in decoders))
     if warn:
         latent.warn_of_few_draws(np.concatenate(sizes))

@@ -24,7 +24,8 @@ def _means(
 
     def one_draw(x: Array) -> tuple[Array, tuple[Array, ...]]:
         cells, f = log_probs_at(p, values, seen, x)
-        return cells.sum(1), evaluate.predictive_means(p.layout, p.model.thetas, values, *f, p.rules)
+        means = evaluate.predictive_means(p.layout, p.model.thetas, values, *f, p.rules)
+        return evaluate.weighted_row_sum(p.layout, cells), means
 
     rows, means = jax.lax.map(one_draw, proposals.x)
     logs = log_weights(proposals.log_ratio, rows)
@@ -42,7 +43,7 @@ def _points(
 
 @jax.jit
 def _points_at(p: Predictor, values: Array, x: Float[Array, "B Q"]) -> Float[Array, "B D"]:
-    f = moments_at(p, x)
+    f = moments_at(p, x, values)
     return evaluate.points(p.layout, evaluate.predictive_means(p.layout, p.model.thetas, values, *f, p.rules))
 
 

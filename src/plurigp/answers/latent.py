@@ -70,9 +70,9 @@ def _refine(p: Predictor, values: Float[Array, "B V"], seen: Bool[Array, "B D"],
         qx = refined(free)
 
         def one_draw(z: Array) -> Scalar:
-            f_mean, f_var = moments_at(p, qx.at(z[None, None])[0])
+            f_mean, f_var = moments_at(p, qx.at(z[None, None])[0], values)
             cells = evaluate.expected_log_probs(p.layout, p.model.thetas, values, seen, f_mean, f_var, p.rules)
-            return sum((block.sum() for block in cells), jnp.zeros(()))
+            return sum((block.sum() for block in evaluate.weigh_columns(p.layout, cells)), jnp.zeros(()))
 
         return p.kl_weight * kl_to_prior(p.model.prior, qx).sum() - jax.lax.map(one_draw, noise).mean()
 
@@ -124,12 +124,12 @@ def _last(n_prior: int, n_draws: int) -> Bool[np.ndarray, "S 1 1"]:
 
 def log_probs_at(p: Predictor, values: Array, seen: Array, x: Array) -> tuple[Float[Array, "B D"], tuple[Array, Array]]:
     """log p(y_d|x) of the cells in `seen`, zero elsewhere; and the moments of f behind them."""
-    f = moments_at(p, x)
+    f = moments_at(p, x, values)
     return evaluate.predictive_log_probs(p.layout, p.model.thetas, values, seen, *f, p.rules), f
 
 
 def log_weights(log_ratio: Float[Array, "S B"], rows: Float[Array, "S B"]) -> Float[Array, "S B"]:
-    """Each draw's share in p(x | observed cells), by importance: p(x) Π_d p(y_d|x) / r(x), normalised."""
+    """Each draw's share in p(x | observed cells), by importance: p(x) Π_d p(y_d|x)^w_d / r(x), normalised."""
     return jax.nn.log_softmax(log_ratio + rows, axis=0)
 
 
@@ -144,7 +144,7 @@ def weighted_draws(
 ) -> tuple[Float[Array, "S B Q"], Float[Array, "S B"], Float[Array, " B"]]:
     """Draws of x, their weights and their effective number."""
     proposals = propose(p.model.prior, qx, noise)
-    rows = jax.lax.map(lambda x: log_probs_at(p, values, seen, x)[0].sum(1), proposals.x)
+    rows = jax.lax.map(lambda x: evaluate.weighted_row_sum(p.layout, log_probs_at(p, values, seen, x)[0]), proposals.x)
     logs = log_weights(proposals.log_ratio, rows)
     return proposals.x, jnp.exp(logs), effective_size(logs)
 

@@ -11,8 +11,8 @@ from jaxtyping import Float
 from plurigp.core.arrays import Array
 from plurigp.data import Table
 from plurigp.inference.compiling import jax_runtime
-from plurigp.inference.gp.sparse import Posterior, moments, project
-from plurigp.inference.model import Model
+from plurigp.inference.gp.sparse import Posterior, moments
+from plurigp.inference.model import Model, project_rows
 from plurigp.likelihoods.layout import Layout, arrange
 from plurigp.likelihoods.rules import Rule
 
@@ -38,9 +38,11 @@ class Predictor(eqx.Module):
         return self.model.gp.Z.dtype
 
 
-def moments_at(p: Predictor, x: Float[Array, "B Q"]) -> tuple[Float[Array, "P B"], Float[Array, "P B"]]:
-    """Mean and variance of f at latent positions."""
-    return moments(p.model.gp, p.q, project(p.model.gp, x))
+def moments_at(
+    p: Predictor, x: Float[Array, "B Q"], values: Float[Array, "B V"] | None = None
+) -> tuple[Float[Array, "P B"], Float[Array, "P B"]]:
+    """Mean and variance of f at latent positions, with the covariates of these rows, or at their average."""
+    return moments(p.model.gp, p.q, project_rows(p.model, p.layout, x, values))
 
 
 def in_precision(tree: Any, dtype: Any) -> Any:

@@ -21,6 +21,7 @@ from plurigp.cli.options import (
     deltas_of,
     read_input,
 )
+from plurigp.cli.roles import At, as_covariates
 from plurigp.cli.text import say, say_json, say_table
 
 if TYPE_CHECKING:
@@ -187,6 +188,7 @@ def sample(
     model: ModelIn,
     rows: Annotated[int, typer.Option(metavar="N", min=1, help="Number of rows to draw.")],
     out: TableOut,
+    at: At = None,
     seed: Seed = 0,
     safe: SpreadsheetSafe = False,
     force: Force = False,
@@ -205,7 +207,7 @@ def sample(
     if rows > (most := MAX_DRAWN_CELLS // len(fitted.schema_.used)):
         finding = f"--rows {rows} is more than the {most:,} rows of this model that are drawn at once"
         raise CommandError(f"{finding}; draw fewer, in several files with a --seed each.")
-    write_table(fitted.sample(rows, random_state=seed), out, safe)
+    write_table(fitted.sample(rows, random_state=seed, covariates=as_covariates(at)), out, safe)
     say(f"drew {rows} rows and wrote {out}")
 
 

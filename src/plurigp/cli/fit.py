@@ -10,6 +10,7 @@ from plurigp.cli import interrupt
 from plurigp.cli.errors import CommandError, about
 from plurigp.cli.files import check_folder
 from plurigp.cli.options import Decimal, Exclude, Force, Json, Missing, SchemaIn, Seed, Sep, TableIn, given, read_input
+from plurigp.cli.roles import ColumnWeight, Covariate, View, as_column_weights, as_views
 from plurigp.cli.text import say, say_json, say_progress
 
 if TYPE_CHECKING:
@@ -42,6 +43,12 @@ def fit(  # long: its options
     inducing: Annotated[int | None, typer.Option(metavar="N", min=1, help="Inducing points.")] = None,
     batch_size: Annotated[int | None, typer.Option(metavar="N", min=1, help="Rows per training step.")] = None,
     exclude: Exclude = None,
+    weights: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Column that says how often each row counts.")
+    ] = None,
+    covariate: Covariate = None,
+    column_weight: ColumnWeight = None,
+    view: View = None,
     sep: Sep = None,
     decimal: Decimal = None,
     missing: Missing = None,
@@ -79,7 +86,10 @@ def fit(  # long: its options
     start = time.monotonic()
     with about(table):
         settled = infer_schema(rows, schema).override(dict.fromkeys(exclude or [], "aside"))
-        model = PluriGP(schema=settled, verbose=not json, **options).fit(rows, checkpoint=checkpoint)
+        weighed = {"column_weights": as_column_weights(column_weight), "views": as_views(view, rows.columns)}
+        roles = given(covariates=covariate, **weighed)
+        model = PluriGP(schema=settled, verbose=not json, **options, **roles)
+        model.fit(rows, sample_weight=weights, checkpoint=checkpoint)
     answer = fit_summary(model, out, len(rows), time.monotonic() - start)
     model.set_params(verbose=False).save(out)
     if checkpoint is not None:
@@ -132,6 +142,7 @@ def fit_summary(model: "PluriGP", out: Path, n_rows: int, seconds: float) -> dic
         "rows": n_rows,
         "used": [column.name for column in model.schema_.used],
         "aside": [column.name for column in model.schema_.aside],
+        "covariates": [column.name for column in model.schema_.covariates],
         "epochs": int(model.n_iter_),
         "bound": float(model.elbo_),
         "bound_per_row": float(model.elbo_) / n_rows,
@@ -147,6 +158,8 @@ def say_fit(answer: dict[str, Any]) -> None:
     say(f"trained on {answer['rows']} rows and {used} columns: {took}")
     if answer["aside"]:
         say(f"set aside: {', '.join(answer['aside'])}")
+    if answer["covariates"]:
+        say(f"adjusted for: {', '.join(answer['covariates'])}")
     say(f"bound (ELBO): {answer['bound_per_row']:.4f} nats per row")
     if len(answer["group_weights"]) > 1:
         say(f"groups: {', '.join(f'{weight:.0%}' for weight in answer['group_weights'])} of the rows")

@@ -27,6 +27,13 @@ class Column:
     upper: str | None = None  # censored kinds: the column that holds the upper bound, this one holding the lower
     event: str | None = None  # weibull: the column that says whether the event happened
     dtype: str = "float64"  # the input's dtype, as pandas spells it
+    weight: float = 1.0  # how much its cells count in learning the map
+    covariate: bool = False  # given, not modelled: the model describes what it does not explain
+
+    @property
+    def used(self) -> bool:
+        """Whether the model describes its cells."""
+        return self.kind != ASIDE and not self.covariate
 
     @property
     def companion(self) -> str | None:
@@ -87,6 +94,20 @@ def _bounds(name: object, key: str, value: object) -> tuple[float, float] | None
     return float(pair[0]), float(pair[1])
 
 
+def _weight(name: object, key: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < np.inf:
+        remedy = 'declare the column "aside" to leave it out'
+        raise DataError(f"{at(name)}: weight must be a number above 0, not {show(value)}; {remedy}.")
+    return float(value)
+
+
+def _flag(name: object, key: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise DataError(f"{at(name)}: {key} must be true or false, not {show(value)}; correct it.")
+    return value
+
+
+ROLES = ("weight", "covariate")  # what a column is in the model, whatever its kind
 SETTINGS = ("levels", "trials", "bounds", "upper", "event")  # what a kind may ask for
 _CHECKS: dict[str, Callable[[object, str, object], Any]] = {
     "kind": _text,
@@ -96,4 +117,6 @@ _CHECKS: dict[str, Callable[[object, str, object], Any]] = {
     "bounds": _bounds,
     "upper": _other_column,
     "event": _other_column,
+    "weight": _weight,
+    "covariate": _flag,
 }

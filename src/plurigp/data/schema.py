@@ -13,7 +13,7 @@ import tomlkit
 
 from plurigp.core.text import amount, at, file_name, listing, nearest, printable, show
 from plurigp.core.types import DataError
-from plurigp.data.column import ASIDE, SETTINGS, Column, checked_settings
+from plurigp.data.column import ASIDE, ROLES, SETTINGS, Column, checked_settings
 from plurigp.data.frames import check_present
 from plurigp.data.kinds import KINDS, kind_of
 from plurigp.data.summary import SchemaSummary
@@ -31,7 +31,7 @@ class Schema:
         twice = [name for name, n in Counter(self.names).items() if n > 1]
         if twice:
             raise DataError(f"the schema names {at(twice[0])} twice; name each column once.")
-        for column in self.used:
+        for column in (*self.used, *self.covariates):
             kind_of(column)
 
     @property
@@ -41,8 +41,13 @@ class Schema:
 
     @property
     def used(self) -> tuple[Column, ...]:
-        """The columns the model sees."""
-        return tuple(column for column in self.columns if column.kind != ASIDE)
+        """The columns the model describes."""
+        return tuple(column for column in self.columns if column.used)
+
+    @property
+    def covariates(self) -> tuple[Column, ...]:
+        """The columns that the model is given and does not describe."""
+        return tuple(column for column in self.columns if column.covariate and column.kind != ASIDE)
 
     @property
     def aside(self) -> tuple[Column, ...]:
@@ -70,6 +75,7 @@ class Schema:
         Only columns set aside may be missing, unless another column is read together with them.
         """
         needed = {name for column in self.used for name in (column.name, column.companion) if name is not None}
+        needed |= {column.name for column in self.covariates}
         check_present([name for name in self.names if name in needed], frame.columns)
         return frame.reindex(columns=list(self.names))
 
@@ -161,7 +167,7 @@ def changed(column: Column, change: object) -> Column:
     for key in SETTINGS:
         if given.get(key) and key not in settings:
             raise DataError(f"{at(column.name)}: {key} does not belong to kind {show(kind)}; leave it out.")
-    kept = {key: getattr(column, key) for key in settings}
+    kept = {key: getattr(column, key) for key in (*settings, *ROLES)}
     reason = column.reason if kind == column.kind and column.reason else "declared"
     return Column(**{"name": column.name, "dtype": column.dtype, "reason": reason, **kept, **given, "kind": kind})
 
@@ -173,7 +179,7 @@ def declaration(name: str, change: object) -> dict[str, Any]:
     if isinstance(change, Mapping):
         return checked_settings(name, change)
     if isinstance(change, Column):
-        given = {key: getattr(change, key) for key in ("kind", "reason", *SETTINGS)}
+        given = {key: getattr(change, key) for key in ("kind", "reason", *SETTINGS, *ROLES)}
         return checked_settings(name, {key: value for key, value in given.items() if value})
     raise DataError(f"{at(name)}: declare it as a kind or as a mapping of settings, not {show(change)}.")
 
@@ -223,6 +229,9 @@ def _toml_table(column: Column) -> tomlkit.items.Table:
     for key, value in declared.items():
         if value not in (None, ()):
             table.add(key, list(value) if isinstance(value, tuple) else value)
+    for key in ROLES:
+        if getattr(column, key) != getattr(Column, key):  # not its default
+            table.add(key, getattr(column, key))
     try:
         table.as_string().encode("utf-8")
     except UnicodeEncodeError:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from pandas.api import types as pdt
 
-from plurigp.core.text import nearest, show
+from plurigp.core.text import at, nearest, show
 from plurigp.core.types import DataError
 from plurigp.data.column import ASIDE, Column
 from plurigp.data.fill import fill_gaps, in_dtype
@@ -20,6 +20,7 @@ from plurigp.data.rows import Rows, to_rows
 from plurigp.data.scale import warn_out_of_scale
 from plurigp.data.schema import Schema, companions_aside
 from plurigp.data.sentinels import warn_sentinels
+from plurigp.data.weights import repeated_by_weight
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +31,7 @@ class Table:
     seen: np.ndarray  # bool [N D]
     schema: Schema  # used columns only
     index: pd.Index  # the frame's own row labels
+    covariates: np.ndarray | None = None  # float64 [N _]: the coded covariates, one after another
 
     def hidden(self, mask: np.ndarray) -> "Table":
         """The same rows with the cells in `mask` [N D] as gaps, all slots of a cell; trials of successes stay known."""
@@ -57,28 +59,43 @@ class Coder:
     shift: np.ndarray  # float64 [D]: raw = shift + scale * coded
     scale: np.ndarray  # float64 [D]
     squeeze: np.ndarray  # float64 [D]: the number of cells n in the squeezing of proportions, 0 = not squeezed
+    covariates: "Coder | None" = None  # of the covariates, which it codes as it would code modelled columns
 
     @staticmethod
-    def fit(frame: object, schema: Schema) -> "Coder":
-        """Completes the schema from the training rows and measures the units of its columns."""
+    def fit(frame: object, schema: Schema, weights: np.ndarray | None = None) -> "Coder":
+        """Completes the schema from the training rows and measures the units of its columns, rows by their weights."""
         rows = to_rows(frame)
-        measured = {column.name: _measured(column, rows) for column in schema}
+        counted = slice(None) if weights is None else repeated_by_weight(weights, len(rows))
+        measured = {column.name: _measured(column, rows, counted) for column in schema}
         columns = companions_aside(tuple(column for column, _ in measured.values()), rows.columns)
-        units = [measured[column.name][1] for column in columns if column.kind != ASIDE]
-        if not units:
+        if not any(column.used for column in columns):
             few = "; the table has only 1 sample (row)" if len(rows) == 1 else ""
             reasons = "; ".join(f"{show(column.name)}: {column.reason}" for column in columns[:3])
             finding = f"no usable column is left, all {len(columns)} are set aside ({reasons}){few}"
             raise DataError(f"{finding}. Declare a kind for one of them.")
-        shift, scale, squeeze = (np.array(part, dtype=np.float64) for part in zip(*units, strict=True))
-        return Coder(Schema(columns), shift, scale, squeeze)
+        given = Schema(tuple(replace(column, covariate=False) for column in Schema(columns).covariates))
+        units = {name: own for name, (_, own) in measured.items()}
+        covariates = Coder(given, *_unit_arrays(given, units)) if len(given) else None
+        return Coder(Schema(columns), *_unit_arrays(Schema(columns), units), covariates)
 
     def table(self, frame: object) -> Table:
         """Checks and codes a table; further columns are ignored, a missing one is an error."""
         rows = to_rows(frame)
         coded = list(self.coded_columns(rows))
         values = np.concatenate([column.values for column in coded], axis=1)
-        return Table(values, np.stack([column.seen for column in coded], axis=1), self._used, rows.index)
+        seen = np.stack([column.seen for column in coded], axis=1)
+        return Table(values, seen, self._used, rows.index, self.covariate_values(rows))
+
+    def covariate_values(self, frame: object) -> np.ndarray | None:
+        """Coded covariates [N _], if the model has any; a gap in one is an error."""
+        if self.covariates is None:
+            return None
+        table = self.covariates.table(frame)
+        for d, column in enumerate(table.schema):
+            if not table.seen[:, d].all():
+                finding = f"{at(column.name, int(np.argmin(table.seen[:, d])))}: a covariate has a gap"
+                raise DataError(f"{finding}; fill it, leave the row out, or fit with covariates_missing='model'.")
+        return table.values
 
     def coded_columns(self, rows: Rows) -> Iterator[CodedColumn]:
         """One used column after another."""
@@ -134,7 +151,8 @@ class Coder:
     def to_dict(self) -> dict:
         """JSON-safe and exact: `from_dict` restores every float to the bit."""
         parts = {"shift": self.shift, "scale": self.scale, "squeeze": self.squeeze}
-        return {"schema": self.schema.to_dict(), **{key: part.tolist() for key, part in parts.items()}}
+        own = {"schema": self.schema.to_dict(), **{key: part.tolist() for key, part in parts.items()}}
+        return own if self.covariates is None else {**own, "covariates": self.covariates.to_dict()}
 
     @staticmethod
     def from_dict(saved: object) -> "Coder":
@@ -147,7 +165,10 @@ class Coder:
             parts = []
         if len(parts) != 3 or any(p.shape != (len(schema.used),) or not np.isfinite(p).all() for p in parts):
             raise DataError("a saved coder must hold shift, scale and squeeze of every used column; save it again.")
-        return Coder(schema, *parts)
+        covariates = Coder.from_dict(saved["covariates"]) if schema.covariates else None
+        if covariates is not None and covariates.schema.names != tuple(c.name for c in schema.covariates):
+            raise DataError("a saved coder must hold the units of its covariates; save it again.")
+        return Coder(schema, parts[0], parts[1], parts[2], covariates)
 
     @cached_property
     def _used(self) -> Schema:
@@ -168,8 +189,14 @@ class Coder:
         return levels.astype(object).where(~gaps) if gaps.any() else levels
 
 
-def _measured(column: Column, rows: Rows) -> tuple[Column, Units]:
-    """One column of the schema with its dtype and levels from the training rows, and its units."""
+def _unit_arrays(schema: Schema, units: Mapping[str, Units]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Shift, scale and squeeze of the used columns."""
+    shift, scale, squeeze = np.array([units[column.name] for column in schema.used], dtype=np.float64).T.copy()
+    return shift, scale, squeeze
+
+
+def _measured(column: Column, rows: Rows, counted: np.ndarray | slice) -> tuple[Column, Units]:
+    """One column of the schema with its dtype and levels from the training rows, and its units from those counted."""
     if column.name in rows.columns:
         column = replace(column, dtype=str(rows[column.name].dtype))
     if column.kind != ASIDE:
@@ -179,7 +206,10 @@ def _measured(column: Column, rows: Rows) -> tuple[Column, Units]:
     numbers = rows.numbers(column)
     warn_out_of_scale(column, numbers[:, 0])
     warn_sentinels(column, numbers[:, 0])
-    return column, kind_of(column).units(column, numbers[~np.isnan(numbers[:, 0])])
+    seen = ~np.isnan(numbers[:, 0])
+    if seen[counted].any():  # else, for want of others, by rows of no weight
+        numbers, seen = numbers[counted], seen[counted]
+    return column, kind_of(column).units(column, numbers[seen])
 
 
 def _storable(column: Column, raw: pd.Series) -> pd.Series:

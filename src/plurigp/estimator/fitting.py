@@ -46,25 +46,26 @@ class FittedModel:
     history: pd.DataFrame
 
 
-def training_table(rows: Rows, coder: Coder, dtype: str) -> TrainingTable:
-    """The rows coded, in block order."""
-    return TrainingTable(*arrange_columns(make_layout(coder.schema), coder.coded_columns(rows), len(rows), dtype))
+def training_table(rows: Rows, coder: Coder, dtype: str, weights: np.ndarray | None = None) -> TrainingTable:
+    """The rows coded, in block order, with their weights [N]."""
+    layout, given = make_layout(coder.schema), coder.covariate_values(rows)
+    return TrainingTable(*arrange_columns(layout, coder.coded_columns(rows), len(rows), dtype, given), weights)
 
 
 def fit_model(table: TrainingTable, coder: Coder, given: Mapping[str, Any], checkpoint: Checkpoint) -> FittedModel:
     """Train n_init times, keep the run with the best bound and calibrate it; `given` are PluriGP's parameters."""
     layout, n_rows = make_layout(coder.schema), len(table.seen)
     settings, schedule = _settings(given, n_rows), _schedule(given, n_rows)
-    spec, units = _bound_spec(given, layout, table.seen), _units_by_kind(coder, layout, table.seen)
+    spec, units = _bound_spec(given, layout, table.seen), _units_by_kind(coder, layout, table)
     seed, shift = checkpoint.bind(given, coder, table, as_seed(given["random_state"])), sum(units.values())
     wanted = given["calibrate"] and given["encoder"] != "free"
-    calibration = Calibration(layout, *table, coder.schema, seed) if wanted else None
+    calibration = Calibration(layout, table.values, table.seen, coder.schema, seed) if wanted else None
     progress = FitProgress(bool(given["verbose"]), int(given["n_init"]), schedule.max_epochs, n_rows, shift)
     runs: list[Trained] = []
 
     def on_epoch(n: int, epoch: EpochMetrics) -> None:
         if n == first_epoch and calibration is not None:  # sooner, it would compile while training does
-            untrained = zero_posterior(layout.n_functions, settings.n_inducing, given["dtype"])
+            untrained = zero_posterior(layout.n_functions, start.n_basis, given["dtype"])
             calibration.compile_in_background(as_predictor(start, untrained, layout, given))
         progress(n, epoch)
 
@@ -148,12 +149,14 @@ def _on_device(device: str | None) -> AbstractContextManager[Any]:
 # --- what is told of a run ---
 
 
-def _units_by_kind(coder: Coder, layout: Layout, seen: np.ndarray) -> dict[str, float]:
-    """Σ log units over the observed cells [N D] (block order) of each kind: from coded to own units."""
+def _units_by_kind(coder: Coder, layout: Layout, table: TrainingTable) -> dict[str, float]:
+    """Σ log units over the observed cells of each kind, as often as they count: from coded to own units."""
     out: dict[str, float] = {}
+    n_cells = table.seen.sum(0) if table.weights is None else table.weights @ table.seen
+    n_cells = n_cells if layout.column_weights is None else n_cells * np.asarray(layout.column_weights)
     for place, d in enumerate(layout.order):
         kind = coder.schema.used[d].kind
-        out[kind] = out.get(kind, 0.0) + float(seen[:, place].sum() * coder.log_units[d])
+        out[kind] = out.get(kind, 0.0) + float(n_cells[place] * coder.log_units[d])
     return out
 
 

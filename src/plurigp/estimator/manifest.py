@@ -27,7 +27,7 @@ from plurigp.estimator.parameters import CHOICES, MAX_QUADRATURE, check_paramete
 from plurigp.inference.encoder import ENCODERS
 from plurigp.inference.gp.kernels import parse_kernel
 from plurigp.inference.model import Settings
-from plurigp.likelihoods.evaluate import Thetas, cell_log_probs, column_starts, encoder_features
+from plurigp.likelihoods.evaluate import Thetas, cell_log_probs, column_starts, covariate_features, encoder_features
 from plurigp.likelihoods.layout import Layout
 
 MAX_COUNT = 2**31 - 1
@@ -47,11 +47,14 @@ COLUMN = record_form(
         "upper": optional_form(NAME),
         "event": optional_form(NAME),
         "dtype": SHORT,
+        "weight": number_form(0.0, above=True),
+        "covariate": truth_form,
     },
 )
 SCHEMA = record_form({"columns": list_form(COLUMN, 1_000_000)})
 NUMBERS, SCALES = list_form(number_form()), list_form(number_form(0.0, above=True))
-CODER = record_form({"schema": SCHEMA, "shift": NUMBERS, "scale": SCALES, "squeeze": list_form(number_form(0.0))})
+UNITS = {"schema": SCHEMA, "shift": NUMBERS, "scale": SCALES, "squeeze": list_form(number_form(0.0))}
+CODER = record_form(UNITS, {"covariates": record_form(UNITS)})
 PARAMS = {
     "n_components": SIZE, "n_groups": SIZE, "n_inducing": SIZE, "kernel": SHORT, "hiding": SHARE,
     "refine": truth_form, "calibrate": truth_form, "kl_weight": number_form(0.0), "kl_covariance_weight": SHARE,
@@ -59,6 +62,9 @@ PARAMS = {
     "batch_size": COUNT, "max_epochs": optional_form(COUNT), "tol": number_form(0.0), "n_init": COUNT,
     "learning_rate": number_form(0.0), "device": optional_form(SHORT),
     "random_state": optional_form(whole_form(0, 2**32 - 1)), "verbose": either_form(truth_form, whole_form(0, 1000)),
+    "column_weights": optional_form(mapping_form(number_form(0.0, above=True), 1_000_000)),
+    "views": optional_form(mapping_form(list_form(NAME, 1_000_000), 100_000)),
+    "covariates": optional_form(list_form(NAME, 1_000_000)),
     **{name: choice_form(*known) for name, known in CHOICES.items()},
 }  # fmt: skip
 SETTINGS: dict[str, Form] = {
@@ -136,15 +142,21 @@ def check_arrays(arrays: Mapping[str, np.ndarray]) -> None:
 def axis_lengths(settings: Settings, layout: Layout, n_indicators: int) -> dict[str, int]:
     """The lengths that the named axes of a model's arrays must have."""
     Q, M, P = settings.n_components, settings.n_inducing, layout.n_functions
-    rows = jax.ShapeDtypeStruct((1, len(layout.slot_order)), jnp.float32)
+    rows = jax.ShapeDtypeStruct((1, layout.n_slots), jnp.float32)
     E = jax.eval_shape(lambda values: encoder_features(layout, values), rows).shape[1]
-    sizes = {"Q": Q, "M": M, "P": P, "O": P, "T": M * (M + 1) // 2, "E": E, "I": E + n_indicators}
+    given = {}
+    if layout.covariates is not None:
+        L = jax.eval_shape(lambda values: covariate_features(layout, values), rows).shape[1]
+        given = {"L": L, "covariates": len(layout.covariates.order)}
+    G = M + given.get("L", 0)  # of the basis: inducing points and covariates
+    sizes = given | {"Q": Q, "M": M, "G": G, "P": P, "O": P, "T": G * (G + 1) // 2, "E": E}
+    sizes["I"] = E + n_indicators + given.get("L", 0)  # what the networks read
     return sizes | {"parts": len(parse_kernel(settings.kernel)), "K": settings.n_groups}
 
 
 def check_thetas(thetas: Thetas, schema: Schema, layout: Layout) -> None:
     """Names and shapes of the likelihoods' own parameters, as the start of a fit to this schema has them."""
-    V, D = len(layout.slot_order), len(layout.order)
+    V, D = layout.n_slots, len(layout.order)
     known = column_starts(schema, layout, np.zeros((1, V)), np.zeros((1, D), bool))[1]
     for number, (own, start) in enumerate(zip(thetas, known, strict=True)):
         for name, array in own.items():

@@ -1,6 +1,6 @@
 """What people may set on PluriGP; anything else is an error that names the parameter."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from numbers import Integral, Real
 from typing import Any
 
@@ -16,6 +16,7 @@ CHOICES = {
     "optimizer": ("natural", "adam"),
     "start": ("informed", "random"),
     "dtype": ("float32", "float64"),
+    "covariates_missing": ("error", "model"),
 }
 MAX_QUADRATURE = 200  # points, beyond which rules are no more exact and their computation overflows
 RANGES: dict[str, tuple[Callable[[Any], bool], str]] = {
@@ -45,6 +46,7 @@ def check_parameters(given: Mapping[str, Any]) -> None:
             raise ValueError(f"{name}={given[name]!r} must be True or False")
     if given["device"] is not None and not isinstance(given["device"], str):
         raise ValueError(f"device={given['device']!r} must be the name of a platform or None")
+    _check_roles(given)
     if isinstance(given["n_quadrature"], Mapping):
         check_kinds("n_quadrature", given["n_quadrature"])
         for kind, points in given["n_quadrature"].items():
@@ -57,6 +59,19 @@ def _check_points(name: str, value: Any) -> None:
     check_count(name, value)
     if value > MAX_QUADRATURE:
         raise ValueError(f"{name}={value!r} must be at most {MAX_QUADRATURE}")
+
+
+def _check_roles(given: Mapping[str, Any]) -> None:
+    """Columns' roles by their form; whether the columns are there is checked against the table."""
+    for name, example in {"column_weights": '{"lab": 0.5}', "views": '{"labs": ["crp", "albumin"]}'}.items():
+        if given[name] is not None and not isinstance(given[name], Mapping):
+            raise ValueError(f"{name}={given[name]!r} must be a mapping such as {example}, or None")
+    lists = {f"views[{view!r}]": names for view, names in (given["views"] or {}).items()}
+    lists |= {} if given["covariates"] is None else {"covariates": given["covariates"]}
+    for name, columns in lists.items():
+        names = [] if isinstance(columns, str) or not isinstance(columns, Iterable) else list(columns)
+        if not names or not all(isinstance(column, str) for column in names):
+            raise ValueError(f"{name}={columns!r} must be a list of column names")
 
 
 def check_count(name: str, value: Any) -> None:

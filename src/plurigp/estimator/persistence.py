@@ -35,7 +35,7 @@ from plurigp.estimator.manifest import axis_lengths, check_arrays, check_manifes
 from plurigp.inference.encoder import Encoder, FactorEncoder, FreeRows
 from plurigp.inference.gp.kernels import Kernel, parse_kernel
 from plurigp.inference.gp.sparse import Posterior, SparseGP
-from plurigp.inference.model import Model, Settings
+from plurigp.inference.model import Covariates, Model, Settings
 from plurigp.inference.prior import MixturePrior
 from plurigp.likelihoods.evaluate import Thetas
 from plurigp.likelihoods.layout import Layout, make_layout
@@ -154,7 +154,14 @@ def load_fitted(coder: Coder, arrays: dict[str, np.ndarray], manifest: dict[str,
 
 def model_arrays(model: Model, q: Posterior) -> dict[str, np.ndarray]:
     """Every array of a trained model under its path in the model, such as "encoder.net_mean.w1"."""
-    tree = {"encoder": model.encoder, "gp": model.gp, "theta": model.thetas, "prior": model.prior, "q": q}
+    tree: dict[str, Any] = {
+        "encoder": model.encoder,
+        "gp": model.gp,
+        "theta": model.thetas,
+        "prior": model.prior,
+        "q": q,
+    }
+    tree |= {} if model.covariates is None else {"covariates": model.covariates}
     leaves, _ = jax.tree_util.tree_flatten_with_path(tree)
     named = {jax.tree_util.keystr(path, simple=True, separator="."): np.asarray(leaf) for path, leaf in leaves}
     if not isinstance(model.encoder, FreeRows):
@@ -185,7 +192,10 @@ def model_from_arrays(arrays: dict[str, np.ndarray], settings: Settings, layout:
         return make(**known)
 
     make = {"factors": FactorEncoder, "free": FreeRows}.get(settings.encoder, Encoder)
-    read = {} if make is FreeRows else {"indicator_columns": _indicator_columns(take(INDICATOR_COLUMNS), layout)}
+    read: dict[str, Any] = {}
+    if make is not FreeRows:
+        read = {"indicator_columns": _indicator_columns(take(INDICATOR_COLUMNS), layout)}
+        read |= {} if layout.covariates is not None else {"effects": None}
     encoder = build(make, "encoder", **read)
     gp = build(SparseGP, "gp", kernel=build(Kernel, "gp.kernel", parts=parse_kernel(settings.kernel)))
     thetas: Thetas = tuple(
@@ -193,8 +203,18 @@ def model_from_arrays(arrays: dict[str, np.ndarray], settings: Settings, layout:
         for number in range(len(layout.blocks))
     )
     prior = build(MixturePrior, "prior") if settings.n_groups > 1 else None
+    covariates = None if layout.covariates is None else build(Covariates, "covariates")
     q = build(Posterior, "q")
     lengths = axis_lengths(settings, layout, len(read.get("indicator_columns", ())))
+    _check_axes(arrays, annotations, lengths)
+    model = Model(encoder, gp, thetas, prior, covariates)
+    if q.m.shape[1] != model.n_basis:
+        raise FormError("array 'q.m' does not fit 'gp.Z'")
+    return model, q
+
+
+def _check_axes(arrays: dict[str, np.ndarray], annotations: dict[str, Any], lengths: dict[str, int]) -> None:
+    """Every array has the axes that its annotation names, and axes of one name have one length."""
     with jaxtyped("context"):  # remembers the length of every named axis
         for axis, length in lengths.items():
             isinstance(np.broadcast_to(0.0, length), Float[np.ndarray, axis])  # type: ignore[arg-type]  # binds the axis
@@ -202,7 +222,6 @@ def model_from_arrays(arrays: dict[str, np.ndarray], settings: Settings, layout:
             if not isinstance(arrays[name], get_args(annotation)):
                 found = f"array {name!r} ({'×'.join(map(str, arrays[name].shape))})"
                 raise FormError(f"{found} does not fit the others")
-    return Model(encoder, gp, thetas, prior), q
 
 
 def _indicator_columns(saved: np.ndarray, layout: Layout) -> tuple[int, ...]:

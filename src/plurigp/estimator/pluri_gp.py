@@ -10,6 +10,7 @@ import pandas as pd
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from plurigp.answers.counterfactual import expected_at
 from plurigp.answers.delta import make_shift, shift_gaps
 from plurigp.answers.density import cell_log_density, effective_sample_size, log_density, reconstruction
 from plurigp.answers.draws import draw_given, draw_rows
@@ -19,7 +20,9 @@ from plurigp.answers.groups import group_probabilities
 from plurigp.answers.latent import positions
 from plurigp.answers.predictor import Predictor
 from plurigp.core.types import DataError
-from plurigp.data import Coder, Rows, Schema, Table, infer_schema, is_parquet, read_table, to_rows
+from plurigp.data import ASIDE, Coder, Rows, Schema, Table, infer_schema, is_parquet, read_table, to_rows
+from plurigp.data.roles import covariate_frame, with_roles
+from plurigp.data.weights import row_weights
 from plurigp.estimator.checkpoints import Checkpoint
 from plurigp.estimator.fitting import FittedModel, as_predictor, as_seed, fit_model, training_table
 from plurigp.estimator.manifest import checked_coder
@@ -42,6 +45,13 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     n_groups : groups K of rows. With more than one, the prior of x is a Gaussian mixture, learned with the map, instead
         of N(0, I); `group_probabilities` says which group a row belongs to.
     schema : None to infer every column's kind; a dict ``{"column": "kind"}`` of overrides; a Schema; a TOML path.
+    covariates : columns, such as site, batch or age, that are given and not modelled: every function gets a linear part
+        in them, so that positions describe what they do not explain. Numbers are standardised, levels are indicators.
+    covariates_missing : a covariate with gaps in the training table is an "error", or like others a column to "model".
+    column_weights : {"column": weight}: how much a column's cells count in learning the map and in placing rows (1 if
+        not named); scores are in full all the same.
+    views : {"labs": [columns], "diagnoses": [columns]}: weights that let every view count as the one with fewest
+        columns does, so that many columns of one sort do not drown a few of another.
     n_inducing : inducing points M (capped at the number of rows).
     kernel : "rbf", "matern52", "linear" or a sum such as "linear+rbf".
     encoder : "factors" (the factor-analysis posterior given the observed cells, corrected by networks), "masked"
@@ -76,6 +86,10 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         *,
         n_groups: int = 1,
         schema: Mapping[str, Any] | Schema | str | Path | None = None,
+        covariates: Sequence[str] | None = None,
+        covariates_missing: str = "error",
+        column_weights: Mapping[str, float] | None = None,
+        views: Mapping[str, Sequence[str]] | None = None,
         n_inducing: int = 50,
         kernel: str = "rbf",
         encoder: str = "factors",
@@ -101,6 +115,10 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.n_components = n_components
         self.n_groups = n_groups
         self.schema = schema
+        self.covariates = covariates
+        self.covariates_missing = covariates_missing
+        self.column_weights = column_weights
+        self.views = views
         self.n_inducing = n_inducing
         self.kernel = kernel
         self.encoder = encoder
@@ -126,11 +144,18 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     # --- fit ---
 
     def fit(
-        self, X: Any, y: Any = None, *, checkpoint: str | Path | None = None, checkpoint_every: float = 30.0
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        checkpoint: str | Path | None = None,
+        checkpoint_every: float = 30.0,
     ) -> "PluriGP":
         """Learn the map from a table: a pandas or polars frame, a 2-D array, or the path of a file.
 
         A Parquet file is read one column at a time and never as a whole, so it may be larger than memory.
+        `sample_weight` [N] says how often each row counts, or names the column that does, which is then set aside.
 
         With `checkpoint`, a folder, training is kept there every `checkpoint_every` seconds and when it is stopped;
         the same call goes on from it and ends with the same bytes. Delete the folder once the model is saved.
@@ -140,22 +165,26 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             given = self.get_params(deep=False)
             check_parameters(given)
             kept = Checkpoint(checkpoint, checkpoint_every)
-            self._store(fit_model(*self._coded(X), given, kept))
+            self._store(fit_model(*self._coded(X, sample_weight), given, kept))
         except BaseException:  # a fit that fails, or is interrupted, leaves the old answers whole
             self.__dict__.clear()
             self.__dict__.update(before)
             raise
         return self
 
-    def _coded(self, X: Any) -> tuple[TrainingTable, Coder]:
+    def _coded(self, X: Any, sample_weight: Any) -> tuple[TrainingTable, Coder]:
         """The training rows; what their columns were parsed into goes when this returns."""
         rows = self._rows(X, reset=True)
         if len(rows) < 2:
             raise DataError("1 sample (row) is not enough to learn a map from; give at least 2 rows")
         if len(rows) < self.n_groups:
             raise DataError(f"n_groups={self.n_groups} is more than the table's {len(rows)} rows; give fewer groups")
-        coder = Coder.fit(rows, infer_schema(rows, self.schema))
-        return training_table(rows, coder, self.dtype), coder
+        weights, schema = row_weights(sample_weight, rows), infer_schema(rows, self.schema)
+        if isinstance(sample_weight, str):
+            schema = schema.override({sample_weight: {"kind": ASIDE, "reason": "row weights"}})
+        schema = with_roles(schema, self.get_params(deep=False), rows)
+        coder = Coder.fit(rows, schema, weights)
+        return training_table(rows, coder, self.dtype, weights), coder
 
     def _store(self, fitted: FittedModel) -> None:
         self._fitted = fitted
@@ -197,9 +226,13 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         return X if isinstance(X, Table) else self.coder_.table(self._rows(X, reset=False))
 
-    def _empty(self, n_rows: int) -> Table:
+    def _empty(self, n_rows: int, covariates: Any = None) -> Table:
         names = [c.name for c in self.schema_.columns]
-        return self.coder_.table(pd.DataFrame(index=range(n_rows), columns=names, dtype=object))
+        frame = pd.DataFrame(index=range(n_rows), columns=names, dtype=object)
+        if self.schema_.covariates:
+            given = covariate_frame(self.schema_, covariates, n_rows)
+            frame = frame.assign(**{str(name): given[name] for name in given})
+        return self.coder_.table(frame)
 
     def _filled(self, X: Any, rows: Rows, coded: np.ndarray, fill_limits: bool) -> pd.DataFrame:
         filled = self.coder_.fill(rows, coded, fill_limits)
@@ -220,8 +253,11 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """p(group | the row's observed cells) [N K], the largest group first, as in `group_weights_`."""
         return group_probabilities(self.predictor_, self._table(X))
 
-    def inverse_transform(self, X: Any) -> pd.DataFrame:
-        """The table expected at latent positions [N Q], in the columns' own units and levels."""
+    def inverse_transform(self, X: Any, covariates: Any = None) -> pd.DataFrame:
+        """The table expected at latent positions [N Q], in the columns' own units and levels.
+
+        A model with covariates needs theirs: a frame of N rows, or one value of each for all rows.
+        """
         check_is_fitted(self)
         x = np.asarray(X, float)
         if x.ndim != 2 or x.shape[1] != self._n_features_out:
@@ -229,7 +265,27 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         if not np.isfinite(x).all():
             raise ValueError(f"latent positions, row {int(np.argmin(np.isfinite(x).all(1)))}: not finite; leave it out")
         index = X.index if isinstance(X, pd.DataFrame) else None
-        return self.coder_.frame(values_at(self.predictor_, self._empty(len(x)), x), index)
+        return self.coder_.frame(values_at(self.predictor_, self._empty(len(x), covariates), x), index)
+
+    def counterfactual(self, X: Any, covariates: Any, level: float | None = None, n_draws: int = 256) -> Any:
+        """The table expected of the same rows with other covariates: {"site": "B"}, or a frame of as many rows.
+
+        Positions are those of the rows as they are. With a level such as 0.95 also the lower and upper ends of the
+        interval of every expected value; columns of levels have none.
+        """
+        table = self._table(X)
+        check_count("n_draws", n_draws)
+        if level is not None and not 0 < level < 1:
+            raise ValueError(f"level={level!r} must lie between 0 and 1")
+        own = None if isinstance(X, Table) else self._rows(X, reset=False)
+        given = covariate_frame(self.schema_, covariates, len(table.seen), own)
+        other = replace(table, covariates=self.coder_.covariate_values(given))
+        ends = () if level is None else (0.5 - level / 2, 0.5 + level / 2)
+        found = expected_at(self.predictor_, table, other, n_draws, ends)
+        frames = [self.coder_.frame(part, table.index) for part in found]
+        for frame in frames[1:]:
+            frame[[column.name for column in self.schema_.used if column.levels]] = np.nan
+        return frames[0] if level is None else tuple(frames)
 
     def impute(self, X: Any, fill_limits: bool = False) -> pd.DataFrame:
         """The table with its gaps filled; observed cells and columns set aside come back untouched.
@@ -321,11 +377,15 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         table = self._table(X)
         return self._in_own_units(reconstruction(self.predictor_, table), table)
 
-    def sample(self, n_samples: int = 1, random_state: Any = None) -> pd.DataFrame:
-        """New rows drawn from the model, x from its prior, in the columns' own units and levels."""
+    def sample(self, n_samples: int = 1, random_state: Any = None, covariates: Any = None) -> pd.DataFrame:
+        """New rows drawn from the model, x from its prior, in the columns' own units and levels.
+
+        A model with covariates needs theirs, as `inverse_transform` does.
+        """
         check_is_fitted(self)
         check_count("n_samples", n_samples)
-        return self.coder_.frame(draw_rows(self.predictor_, self._empty(n_samples), as_seed(random_state)))
+        table = self._empty(n_samples, covariates)
+        return self.coder_.frame(draw_rows(self.predictor_, table, as_seed(random_state)))
 
     # --- scikit-learn's boundary ---
 

@@ -64,6 +64,16 @@ def _supported_encoder(model: PluriGP, predictor: Predictor) -> FactorEncoder | 
             "this model has refine=True and places rows by optimisation, which the page cannot repeat; "
             "load it, call set_params(refine=False) and save it again."
         )
+    if predictor.layout.covariates is not None:
+        raise DataError(
+            f"column {show(model.schema_.covariates[0].name, 80)}: is a covariate, which the page cannot ask for; "
+            "fit the model without covariates."
+        )
+    if predictor.layout.column_weights is not None:
+        raise DataError(
+            "this model weighs its columns (column_weights, views or weight in the schema), which the page does not; "
+            "fit it again without weights."
+        )
     for kind, module in outside_modules(column.kind for column in model.schema_.used).items():
         names = [column.name for column in model.schema_.used if column.kind == kind]
         raise DataError(

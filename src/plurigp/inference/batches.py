@@ -13,13 +13,21 @@ class TrainingTable(NamedTuple):
 
     values: np.ndarray  # [N V]
     seen: np.ndarray  # [N D]
+    weights: np.ndarray | None = None  # [N] how often each row counts; None = once
+
+    @property
+    def n_cells(self) -> float:
+        """Observed cells, each as often as its row counts."""
+        return float(self.seen.sum() if self.weights is None else self.weights @ self.seen.sum(1))
 
     def epoch(self, batch_size: int, rng: np.random.Generator) -> Iterator[Batch]:
         """Every row once, in batches; each stands for n_batches times its rows, so that their average is the bound."""
         rows, real = batches(len(self.values), batch_size, rng)
-        weight = np.asarray(len(rows), self.values.dtype)
+        mean = 1.0 if self.weights is None else self.weights.mean()
+        weight = np.asarray(len(rows) * mean, self.values.dtype)
+        relative = None if self.weights is None else (self.weights / mean).astype(self.values.dtype)
         for r, k in zip(rows, real, strict=True):
-            yield Batch(self.values[r], self.seen[r], r, k, weight)
+            yield Batch(self.values[r], self.seen[r], r, k, weight, None if relative is None else relative[r])
 
 
 def batches(n_rows: int, batch_size: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:

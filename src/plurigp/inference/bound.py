@@ -11,10 +11,10 @@ from jaxtyping import Bool, Float, Int, Key
 
 from plurigp.core.arrays import Array, Scalar
 from plurigp.inference.encoder import spread
-from plurigp.inference.gp.sparse import Posterior, kl_u, moments, project
-from plurigp.inference.model import Model, encode
+from plurigp.inference.gp.sparse import Posterior, kl_u, moments
+from plurigp.inference.model import Model, encode, project_rows
 from plurigp.inference.prior import GroupStatistics, group_statistics, kl_to_prior
-from plurigp.likelihoods.evaluate import expected_log_probs
+from plurigp.likelihoods.evaluate import expected_log_probs, weigh_columns
 from plurigp.likelihoods.layout import Layout
 from plurigp.likelihoods.rules import Rule
 
@@ -33,13 +33,23 @@ class BoundSpec:
 
 
 class Batch(NamedTuple):
-    """Rows of the table in block order; `real` is False for padding, `weight` = number of batches ≈ N/B."""
+    """Rows of the table in block order; `real` is False for padding, `weight` = number of batches ≈ N/B.
+
+    Of a weighted table, `row_weights` have mean one over all its rows, and `weight` is times their mean.
+    """
 
     values: Float[Array, "B V"]
     seen: Bool[Array, "B D"]
     rows: Int[Array, " B"]
     real: Bool[Array, " B"]
     weight: Scalar
+    row_weights: Float[Array, " B"] | None = None
+
+    @property
+    def row_counts(self) -> Float[Array, " B"]:
+        """How much each row counts in the bound; padding does not."""
+        counts = self.weight * self.real
+        return counts if self.row_weights is None else counts * self.row_weights
 
 
 class Bound(NamedTuple):
@@ -93,6 +103,13 @@ def _normals(key: Key[Array, ""], shape: tuple[int, ...], dtype: jnp.dtype) -> F
     return jax.lax.map(lambda half: math.sqrt(2) * jax.lax.erf_inv(half), even).reshape(-1)[:n].reshape(shape)
 
 
+def _row_sum(terms: Float[Array, "S ..."], row_weights: Float[Array, " B"] | None) -> Scalar:
+    """Σ_n w_n Σ terms of row n, over all draws."""
+    if row_weights is None:
+        return terms.sum()
+    return (terms.reshape(-1, len(row_weights), terms[0].size).sum((0, 2)) * row_weights).sum()
+
+
 def bound(
     spec: BoundSpec,
     model: Model,
@@ -101,19 +118,21 @@ def bound(
     key: Key[Array, ""],
     perturbation: Perturbation | None = None,
 ) -> tuple[Bound, Trace]:
-    """(N/B) Σ_n [ Σ_d o_nd E log p(y_nd|f) − η KL(q(x_n)‖p) ] − Σ_p KL(q(v_p)‖p), E over x by reparameterised draws."""
+    """(N/B) Σ_n w_n [ Σ_d w_d o_nd E log p(y_nd|f) − η KL(q(x_n)‖p) ] − Σ_p KL(q(v_p)‖p), E over x by draws."""
     shown = batch.seen & _kept(key, spec.hiding, batch.seen.shape) if spec.hiding else batch.seen
     qx = encode(model, spec.layout, batch.values, shown, batch.rows)
     noise = _normals(key, (spec.n_draws, *qx.mean.shape), qx.mean.dtype)
     x = qx.at(noise).reshape(-1, qx.mean.shape[1])  # [S Q], S = n_draws · B
-    rows = project(model.gp, x)
+    rows = project_rows(model, spec.layout, x, batch.values)
     f_mean, f_var = moments(model.gp, q, rows)
     if perturbation is not None:
         f_mean, f_var = f_mean + perturbation.f_mean, f_var + perturbation.f_var
     values, seen = (jnp.tile(part, (spec.n_draws, 1)) for part in (batch.values, batch.seen & batch.real[:, None]))
     draws_key = jax.random.fold_in(key, 2) if spec.sampling else None
     cells = expected_log_probs(spec.layout, model.thetas, values, seen, f_mean, f_var, spec.rules, draws_key)
-    fit = tuple(batch.weight * block.sum() / spec.n_draws for block in cells)
-    kl_rows = batch.weight * spec.kl_weight * jnp.where(batch.real, kl_to_prior(model.prior, qx), 0).sum()
-    groups = None if model.prior is None else group_statistics(model.prior, qx, batch.weight * batch.real)
+    weighed = weigh_columns(spec.layout, cells)
+    fit = tuple(batch.weight * _row_sum(block, batch.row_weights) / spec.n_draws for block in weighed)
+    kl = _row_sum(jnp.where(batch.real, kl_to_prior(model.prior, qx), 0), batch.row_weights)
+    kl_rows = batch.weight * spec.kl_weight * kl
+    groups = None if model.prior is None else group_statistics(model.prior, qx, batch.row_counts)
     return Bound(fit, kl_rows, kl_u(q)), Trace(rows.A, f_mean, spread(qx, batch.real), rows.jitter, groups)

@@ -13,6 +13,11 @@ from plurigp.inference.gp.linalg import inverse_factors, solve_upper
 
 ENCODERS = ("factors", "masked", "paper", "free")
 
+Features = Float[Array, "B E"]  # what an encoder reads of a row's cells
+FeaturesSeen = Bool[Array, "B E"]
+CellsSeen = Bool[Array, "B D"]
+CovariateCodes = Float[Array, "B L"] | None
+
 
 class LatentNormal(NamedTuple):
     """q(x_n) = N(mean, root rootᵀ) for a batch of rows, every root upper triangular: diag(stretch) · base.
@@ -99,12 +104,13 @@ class Encoder(eqx.Module):
     offset: Float[Array, " Q"]
     net_mean: Network
     net_sd: Network
+    effects: Float[Array, "L E"] | None = None  # of covariates on the features
 
     def __call__(
-        self, features: Float[Array, "B E"], seen: Bool[Array, "B E"], row_seen: Bool[Array, "B D"]
+        self, features: Features, seen: FeaturesSeen, row_seen: CellsSeen, codes: CovariateCodes = None
     ) -> LatentNormal:
         """Three products in one: the linear path and the first layers of both networks."""
-        known, indicators = _read(self, features, seen, row_seen)
+        known, indicators = _read(self, features, seen, row_seen, codes)
         linear = jnp.pad(self.linear, ((0, len(indicators)), (0, 0)))
         parts = (linear, self.net_mean.w1, self.net_sd.w1)
         products = jnp.concatenate(parts, 1).T @ jnp.concatenate([known, indicators])
@@ -127,6 +133,7 @@ class FactorEncoder(eqx.Module):
     log_precision: Float[Array, " E"]
     net_mean: Network
     net_sd: Network
+    effects: Float[Array, "L E"] | None = None  # of covariates on the features
 
     def factors(self, known: Float[Array, "E B"], seen: Bool[Array, "E B"]) -> LatentNormal:
         """Λ = I + Σ_e p_e l_e l_eᵀ over the features seen; mean Λ⁻¹ Σ_e p_e l_e y_e, covariance Λ⁻¹."""
@@ -139,9 +146,9 @@ class FactorEncoder(eqx.Module):
         return LatentNormal(mean, jnp.ones_like(mean), W.swapaxes(1, 2))
 
     def __call__(
-        self, features: Float[Array, "B E"], seen: Bool[Array, "B E"], row_seen: Bool[Array, "B D"]
+        self, features: Features, seen: FeaturesSeen, row_seen: CellsSeen, codes: CovariateCodes = None
     ) -> LatentNormal:
-        known, indicators = _read(self, features, seen, row_seen)
+        known, indicators = _read(self, features, seen, row_seen, codes)
         linear = self.factors(known, seen.T)
         first = jnp.concatenate([self.net_mean.w1, self.net_sd.w1], 1)
         for_mean, for_sd = jnp.split(first.T @ jnp.concatenate([known, indicators]), [self.net_mean.w1.shape[1]])
@@ -151,14 +158,22 @@ class FactorEncoder(eqx.Module):
 
 def _read(
     encoder: Encoder | FactorEncoder,
-    features: Float[Array, "B E"],
-    seen: Bool[Array, "B E"],
-    row_seen: Bool[Array, "B D"],
+    features: Features,
+    seen: FeaturesSeen,
+    row_seen: CellsSeen,
+    codes: CovariateCodes,
 ) -> tuple[Float[Array, "E B"], Float[Array, "_ B"]]:
-    """Standardised features, zero at gaps; and the missingness indicators (1: observed). Rows last."""
+    """Standardised features, zero at gaps; and the missingness indicators (1: observed). Rows last.
+
+    With covariates, features are what these leave of them, and the covariates stand behind the indicators.
+    """
     shift, scale = (jax.lax.stop_gradient(part)[:, None] for part in (encoder.shift, encoder.scale))
-    known = jnp.where(seen.T, soft_clip((features.T - shift) / scale), 0)
-    return known, row_seen.T[np.asarray(encoder.indicator_columns, np.int32)].astype(known.dtype)
+    standard = (features.T - shift) / scale
+    if codes is not None and encoder.effects is not None:
+        standard = standard - encoder.effects.T @ codes.T
+    known = jnp.where(seen.T, soft_clip(standard), 0)
+    indicators = row_seen.T[np.asarray(encoder.indicator_columns, np.int32)].astype(known.dtype)
+    return known, indicators if codes is None else jnp.concatenate([indicators, codes.T])
 
 
 def _times(A: Float[Array, "B Q Q"], b: Float[Array, "B Q"]) -> Float[Array, "B Q"]:

@@ -46,12 +46,12 @@ class EpochMetrics(NamedTuple):
 
 def start_state(spec: BoundSpec, model: Model, optimizer: str) -> State:
     """q(v) at its prior and fresh Adam moments."""
-    dtype, n_inducing = model.gp.bias.dtype, len(model.gp.Z)
-    natural = sparse.prior(spec.layout.n_functions - spec.n_shared, n_inducing, dtype)
+    dtype, n_basis = model.gp.bias.dtype, model.n_basis
+    natural = sparse.prior(spec.layout.n_functions - spec.n_shared, n_basis, dtype)
     if optimizer == "natural":
-        shared = sparse.shared_basis_prior(spec.n_shared, n_inducing, dtype) if spec.n_shared else None
+        shared = sparse.shared_basis_prior(spec.n_shared, n_basis, dtype) if spec.n_shared else None
         return State(model, natural, shared, None, _no_moments(model))
-    q = LogCholesky(natural.lam, np.zeros((*natural.lam.shape, n_inducing), dtype))
+    q = LogCholesky(natural.lam, np.zeros((*natural.lam.shape, n_basis), dtype))
     return State(model, q, None, None, _no_moments((model, q)))
 
 
@@ -87,7 +87,7 @@ def _natural_step(spec: BoundSpec, state: State, batch: Batch, key: Array, rates
     slopes = MomentGradients(trace.A, trace.f_mean, *by_moments)
     natural = sparse.natural_step(gp, natural, slopes, rates.natural, rates.caution, rates.kl_covariance_weight)
     if shared is not None:
-        weight = jnp.tile(batch.weight * batch.real / spec.n_draws, spec.n_draws).astype(slopes.A.dtype)
+        weight = jnp.tile(batch.row_counts / spec.n_draws, spec.n_draws).astype(slopes.A.dtype)
         shared = sparse.shared_basis_step(gp, shared, slopes, weight, rates.natural)
     model, adam = _adam(state.model, by_model, state.adam, rates.learning, batch)
     q = sparse.update_mean_with_stale_covariance(gp, stale, slopes, rates.natural)

@@ -86,7 +86,7 @@ class Loop:
 
     def __post_init__(self) -> None:
         self.rng = np.random.default_rng([self.seed, 1])
-        self.n_cells = max(int(self.data.seen.sum()), 1)
+        self.n_cells = max(self.data.n_cells, 1)
 
     def snapshot(self) -> Snapshot:
         """Where the run stands, between two epochs."""

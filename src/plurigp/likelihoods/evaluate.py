@@ -109,6 +109,22 @@ def expected_log_probs(
     return tuple(out)
 
 
+def weigh_columns(layout: Layout, cells: tuple[Float[Array, "B _"], ...]) -> tuple[Float[Array, "B _"], ...]:
+    """Cells per block, each times the weight of its column: a likelihood to that power."""
+    if layout.column_weights is None:
+        return cells
+    weights = np.asarray(layout.column_weights)
+    pairs = zip(layout.blocks, cells, strict=True)
+    return tuple(own * weights[slice(*block.columns)].astype(own.dtype) for block, own in pairs)
+
+
+def weighted_row_sum(layout: Layout, cells: Float[Array, "B D"]) -> Float[Array, " B"]:
+    """Σ_d w_d of a row's cells in block order: what a row says about its position."""
+    if layout.column_weights is None:
+        return cells.sum(1)
+    return cells @ np.asarray(layout.column_weights).astype(cells.dtype)
+
+
 def _evaluate_by_sampling(key: Key[Array, ""], block: Block, rule: Rule, arrays: BlockArrays) -> Float[Array, "C B"]:
     def one_cell(t: dict, y: Array, a: Array, v: Array, noise: Array) -> Array:
         return expect_by_sampling(lambda f: block.likelihood.log_prob(t, y, f), a, v, noise)
@@ -198,6 +214,18 @@ def encoder_features(layout: Layout, values: RowValues) -> Float[Array, "B E"]:
         features = _each_cell(lambda y, b=block: b.likelihood.features(y, b.width))
         out.append(features(_cell_values(block, values)).reshape(-1, values.shape[1]))
     return jnp.concatenate(out).T
+
+
+def covariate_features(layout: Layout, values: RowValues) -> Float[Array, "B L"]:
+    """A row's covariates, read as the encoder reads cells: numbers, logarithms, an indicator per level."""
+    assert layout.covariates is not None
+    return encoder_features(layout.covariates, values[:, len(layout.slot_order) :])
+
+
+def feature_columns(layout: Layout) -> Float[np.ndarray, "D E"]:
+    """1 where a feature is one of the column's (block order)."""
+    with jax.ensure_compile_time_eval():
+        return np.asarray(seen_features(layout, np.eye(len(layout.order), dtype=bool)), float)
 
 
 def seen_features(layout: Layout, seen: RowSeen) -> Bool[Array, "B E"]:

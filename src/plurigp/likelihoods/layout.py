@@ -1,7 +1,7 @@
 """How the columns of a schema lie in memory: those of one family side by side, block by block."""
 
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from tempfile import TemporaryFile
 
 import numpy as np
@@ -45,6 +45,13 @@ class Layout:
     blocks: tuple[Block, ...]
     order: tuple[int, ...]  # [D] position in schema.used of each block-ordered column
     slot_order: tuple[int, ...]  # [V] the same for value slots
+    column_weights: tuple[float, ...] | None = None  # [D] of the columns in block order; None = all count alike
+    covariates: "Layout | None" = None  # of the covariates, whose slots lie behind those of the columns
+
+    @property
+    def n_slots(self) -> int:
+        """Numbers of a row: those of its cells, and of its covariates behind them."""
+        return len(self.slot_order) + (0 if self.covariates is None else len(self.covariates.slot_order))
 
     @property
     def n_functions(self) -> int:
@@ -75,7 +82,11 @@ def make_layout(schema: Schema) -> Layout:
         functions = (n_before, n_before + sum(widths))
         blocks.append(Block(likelihood, (column_at, len(order)), (slot_at, len(slot_order)), functions, widths))
         n_before = functions[1]
-    return Layout(tuple(blocks), tuple(order), tuple(slot_order))
+    weights = tuple(schema.used[p].weight for p in order)
+    column_weights = None if set(weights) == {1.0} else weights
+    given = Schema(tuple(replace(column, covariate=False, weight=1.0) for column in schema.covariates))
+    covariates = make_layout(given) if len(given) else None
+    return Layout(tuple(blocks), tuple(order), tuple(slot_order), column_weights, covariates)
 
 
 def blocks_with(layout: Layout, columns: Container[int]) -> list[int]:
@@ -90,14 +101,22 @@ def first_slots(columns: Iterable[Column]) -> np.ndarray:
 
 
 def arrange(layout: Layout, table: Table) -> tuple[np.ndarray, np.ndarray]:
-    """The table's values [N V] and seen [N D] in block order."""
-    return table.values[:, list(layout.slot_order)], table.seen[:, list(layout.order)]
+    """The table's values [N V] and seen [N D] in block order, its covariates behind the values."""
+    values, seen = table.values[:, list(layout.slot_order)], table.seen[:, list(layout.order)]
+    if layout.covariates is None:
+        return values, seen
+    assert table.covariates is not None  # a coder with covariates has coded them
+    return np.concatenate([values, table.covariates[:, list(layout.covariates.slot_order)]], axis=1), seen
 
 
 def arranged_back(layout: Layout, values: np.ndarray, seen: np.ndarray, schema: Schema) -> Table:
     """The table of values and seen in block order."""
-    back = Table(np.empty(values.shape), np.empty_like(seen), Schema(schema.used), pd.RangeIndex(len(values)))
-    back.values[:, list(layout.slot_order)], back.seen[:, list(layout.order)] = values, seen
+    n_cells, index = len(layout.slot_order), pd.RangeIndex(len(values))
+    given = None if layout.covariates is None else np.empty((len(values), layout.n_slots - n_cells))
+    back = Table(np.empty((len(values), n_cells)), np.empty_like(seen), Schema(schema.used), index, given)
+    back.values[:, list(layout.slot_order)], back.seen[:, list(layout.order)] = values[:, :n_cells], seen
+    if given is not None and layout.covariates is not None:
+        given[:, list(layout.covariates.slot_order)] = values[:, n_cells:]
     return back
 
 
@@ -105,16 +124,22 @@ IN_MEMORY = 2**30  # bytes of coded cells from which they are kept in an unnamed
 
 
 def arrange_columns(
-    layout: Layout, columns: Iterable[tuple[np.ndarray, np.ndarray]], n_rows: int, dtype: str
+    layout: Layout,
+    columns: Iterable[tuple[np.ndarray, np.ndarray]],
+    n_rows: int,
+    dtype: str,
+    covariates: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """The same from one coded column after another (schema order), so that no more than one is held twice."""
-    values = _room((n_rows, len(layout.slot_order)), dtype)
+    values = _room((n_rows, layout.n_slots), dtype)
     seen = _room((n_rows, len(layout.order)), "bool")
     slots = iter(np.argsort(layout.slot_order))
     for place, (numbers, known) in zip(np.argsort(layout.order), columns, strict=True):
         for number in numbers.T:
             values[:, next(slots)] = number
         seen[:, place] = known
+    if layout.covariates is not None and covariates is not None:
+        values[:, len(layout.slot_order) :] = covariates[:, list(layout.covariates.slot_order)]
     return values, seen
 
 

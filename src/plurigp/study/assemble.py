@@ -140,7 +140,7 @@ def _column_frame(frame: pd.DataFrame, schema: Schema, values: Values) -> pd.Dat
             "kind": [column.kind for column in schema],
             "detail": [detail(column) for column in schema],
             "reason": [column.reason for column in schema],
-            "used": [column.kind != "aside" for column in schema],
+            "used": [column.used for column in schema],
             "n_observed": observed,
             "gap_share": [1 - n / len(frame) for n in observed],
         }

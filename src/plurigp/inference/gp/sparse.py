@@ -60,7 +60,7 @@ class Posterior(NamedTuple):
     In training the last functions may share a basis; then S has fewer rows than m, and `shared` holds the rest.
     """
 
-    m: Float[Array, "P M"]
+    m: Float[Array, "P G"]
     S: Float[Array, "O T"]
     trace: Float[Array, " P"]
     logdet: Float[Array, " P"]

@@ -1,0 +1,71 @@
+"""Options that give columns their roles, covariates, weights and views, and covariates their values."""
+
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+from typing import Annotated
+
+import typer
+
+from plurigp.cli.errors import CommandError
+
+Covariate = Annotated[
+    list[str] | None,
+    typer.Option("--covariate", metavar="COLUMN", help="Adjust the map for this column, such as a site; repeatable."),
+]
+At = Annotated[
+    list[str] | None,
+    typer.Option("--at", metavar="COLUMN=VALUE", help="Value of a covariate of the model; repeatable."),
+]
+ColumnWeight = Annotated[
+    list[str] | None,
+    typer.Option("--column-weight", metavar="COLUMN=W", help="How much a column counts; 1 if not given; repeatable."),
+]
+View = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--view",
+        metavar="NAME=COLUMNS",
+        help="Columns, separated by commas, * for any text, that together count as any other view does; repeatable.",
+    ),
+]
+
+
+def as_covariates(given: list[str] | None) -> dict[str, str] | None:
+    """{covariate: value} from COLUMN=VALUE."""
+    values = {}
+    for text in given or []:
+        name, mark, value = text.partition("=")
+        if not (name and mark and value):
+            raise CommandError(f"--at {text!r}: write COLUMN=VALUE, such as site=B.")
+        values[name] = value
+    return values or None
+
+
+def as_column_weights(given: list[str] | None) -> dict[str, float] | None:
+    """{column: weight} from COLUMN=W."""
+    weights = {}
+    for text in given or []:
+        name, _, weight = text.rpartition("=")
+        try:
+            weights[name] = float(weight)
+        except ValueError:
+            name = ""
+        if not name:
+            raise CommandError(f"--column-weight {text!r}: write COLUMN=W with a number W, such as crp=0.5.")
+    return weights or None
+
+
+def as_views(given: list[str] | None, columns: Iterable[str]) -> dict[str, list[str]] | None:
+    """{view: its columns} from NAME=COLUMNS; a pattern stands for all columns that it fits."""
+    views: dict[str, list[str]] = {}
+    known = [str(name) for name in columns]
+    for text in given or []:
+        name, mark, patterns = text.partition("=")
+        if not (name and mark and patterns):
+            raise CommandError(f"--view {text!r}: write NAME=COLUMNS, such as labs=crp,albumin or 'dx=dx_*'.")
+        for pattern in patterns.split(","):
+            fits = [pattern] if pattern in known else [one for one in known if fnmatchcase(one, pattern)]
+            if not fits:
+                raise CommandError(f"--view {text!r}: no column is called or fits {pattern!r}; correct it.")
+            views.setdefault(name, []).extend(one for one in fits if one not in views.get(name, []))
+    return views or None
