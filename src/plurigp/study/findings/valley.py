@@ -18,6 +18,7 @@ CURVE_POINTS = 101  # between which arc lengths are interpolated
 FLANKS, MIDDLES = (0.4, 0.67, 1.0), (0.25, 0.5, 0.75)  # half widths of flanks in sds; widths as shares of the gap
 FEWEST_ROWS = 4  # of a cluster among the rows seen, to lay intervals by
 HISTOGRAM = np.linspace(-1.0, 2.0, 37)  # places along the curve, 0 at one centre and 1 at the other
+LEVEL_GROUND = 0.95  # density of the middle over that of a flank: a map that is stretched there a little has no valley
 LEAST_VARIANCE = 0.3  # of a z averaged over splits: it is estimated, and an estimate may be too small
 
 
@@ -100,8 +101,8 @@ def _z(n_middle: float, middle: float, n_flank: float, flank: float) -> float:
 
 
 def null_share(widths: Any) -> Any:
-    """Of the rows in middle and flank, the share in the middle if both are equally dense."""
-    return widths / (widths + 1)
+    """Of the rows in middle and flank, the share in the middle if it is as dense as no valley is."""
+    return LEVEL_GROUND * widths / (LEVEL_GROUND * widths + 1)
 
 
 # --- one half map ---
