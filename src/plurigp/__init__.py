@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from plurigp.data import read_table as read_table
     from plurigp.estimator import PluriGP as PluriGP
     from plurigp.estimator import load as load
+    from plurigp.estimator.explaining import explain as explain
     from plurigp.estimator.sensitivity import sensitivity as sensitivity
     from plurigp.report.table_one import table_one as table_one
     from plurigp.study import Study as Study
@@ -27,6 +28,7 @@ _HOME = {
     "StudyResult": "plurigp.study",
     "load_study": "plurigp.study",
     "table_one": "plurigp.report.table_one",
+    "explain": "plurigp.estimator.explaining",
     "sensitivity": "plurigp.estimator.sensitivity",
     "pool": "plurigp.answers.pooling",
     "pool_fits": "plurigp.answers.pooling",
@@ -41,6 +43,7 @@ __all__ = [
     "Schema",
     "Study",
     "StudyResult",
+    "explain",
     "infer_schema",
     "load",
     "load_study",
