@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from plurigp.estimator.explaining import explain as explain
     from plurigp.estimator.sensitivity import sensitivity as sensitivity
     from plurigp.report.table_one import table_one as table_one
+    from plurigp.report.transfer import compare_studies as compare_studies
     from plurigp.study import Study as Study
     from plurigp.study import StudyResult as StudyResult
     from plurigp.study import load_study as load_study
@@ -27,6 +28,7 @@ _HOME = {
     "Study": "plurigp.study",
     "StudyResult": "plurigp.study",
     "load_study": "plurigp.study",
+    "compare_studies": "plurigp.report.transfer",
     "table_one": "plurigp.report.table_one",
     "explain": "plurigp.estimator.explaining",
     "sensitivity": "plurigp.estimator.sensitivity",
@@ -43,6 +45,7 @@ __all__ = [
     "Schema",
     "Study",
     "StudyResult",
+    "compare_studies",
     "explain",
     "infer_schema",
     "load",

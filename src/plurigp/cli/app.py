@@ -10,6 +10,7 @@ import typer
 from plurigp.cli.answers import gaps, impute, sample, score, transform
 from plurigp.cli.check import check
 from plurigp.cli.cohort import cohort
+from plurigp.cli.compare import compare_runs
 from plurigp.cli.demo import demo
 from plurigp.cli.errors import one_line_errors
 from plurigp.cli.explain import explain_model
@@ -25,6 +26,7 @@ NAMED_VERBS: dict[str, Callable[..., None]] = {  # whose names are functions of 
     "pool": pool_estimates,
     "table-one": describe_groups,
     "explain": explain_model,
+    "compare-studies": compare_runs,
 }
 
 app = typer.Typer(
