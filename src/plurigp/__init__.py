@@ -12,8 +12,10 @@ if TYPE_CHECKING:
     from plurigp.data import read_table as read_table
     from plurigp.estimator import PluriGP as PluriGP
     from plurigp.estimator import load as load
+    from plurigp.estimator.explaining import explain as explain
     from plurigp.estimator.sensitivity import sensitivity as sensitivity
     from plurigp.report.table_one import table_one as table_one
+    from plurigp.report.transfer import compare_studies as compare_studies
     from plurigp.study import Study as Study
     from plurigp.study import StudyResult as StudyResult
     from plurigp.study import load_study as load_study
@@ -26,7 +28,9 @@ _HOME = {
     "Study": "plurigp.study",
     "StudyResult": "plurigp.study",
     "load_study": "plurigp.study",
+    "compare_studies": "plurigp.report.transfer",
     "table_one": "plurigp.report.table_one",
+    "explain": "plurigp.estimator.explaining",
     "sensitivity": "plurigp.estimator.sensitivity",
     "pool": "plurigp.answers.pooling",
     "pool_fits": "plurigp.answers.pooling",
@@ -41,6 +45,8 @@ __all__ = [
     "Schema",
     "Study",
     "StudyResult",
+    "compare_studies",
+    "explain",
     "infer_schema",
     "load",
     "load_study",

@@ -10,8 +10,10 @@ import typer
 from plurigp.cli.answers import gaps, impute, sample, score, transform
 from plurigp.cli.check import check
 from plurigp.cli.cohort import cohort
+from plurigp.cli.compare import compare_runs
 from plurigp.cli.demo import demo
 from plurigp.cli.errors import one_line_errors
+from plurigp.cli.explain import explain_model
 from plurigp.cli.explore import explore
 from plurigp.cli.fit import fit
 from plurigp.cli.pooling import pool_estimates
@@ -23,6 +25,8 @@ VERBS = (cohort, check, fit, transform, impute, gaps, score, sample, study, repo
 NAMED_VERBS: dict[str, Callable[..., None]] = {  # whose names are functions of the library already
     "pool": pool_estimates,
     "table-one": describe_groups,
+    "explain": explain_model,
+    "compare-studies": compare_runs,
 }
 
 app = typer.Typer(

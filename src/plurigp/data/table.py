@@ -44,6 +44,11 @@ class Table:
         return replace(self, values=values, seen=self.seen & ~mask)
 
 
+def take_rows(table: Table, rows: np.ndarray) -> Table:
+    """Some rows of a table, by number."""
+    return replace(table, values=table.values[rows], seen=table.seen[rows], index=table.index[rows])
+
+
 class CodedColumn(NamedTuple):
     """Values [N W] and seen [N] of one column."""
 

@@ -1,0 +1,170 @@
+"""`explain`: which columns each latent dimension is about, how much of them it explains, and in which direction."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from plurigp.answers.dimensions import N_REFERENCES, curve_along, linear_loadings, shapley_gains, varimax
+from plurigp.answers.latent import positions
+from plurigp.core.types import DataError
+from plurigp.data import Coder, Table
+from plurigp.data.kinds import kind_of
+from plurigp.data.numeric import COUNT
+from plurigp.data.table import take_rows
+from plurigp.estimator.pluri_gp import PluriGP
+
+MAX_ROWS = 300  # whose cells are explained, at random
+N_STEPS, REACH = 25, 2.0  # points of a curve, and how many sds it goes to either side
+LEVEL = 0.9  # of the curves' intervals
+MONOTONE = 0.7  # share of a curve's range that its ends must span to have a direction
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Explanation:
+    """What the latent dimensions of a model explain.
+
+    parts: one line per column and dimension: column, kind, dimension (from 1), deviance (explained, in 2 nats per
+      observed cell), se (over rows), share (of all that the column's dimensions explain), r2, direction, rank (of the
+      column within the dimension).
+    totals: one line per column: column, kind, cells, deviance, se, r2 = 1 − exp(−deviance), which for a Gaussian column
+      is the share of its variance that is explained.
+    dimensions: one line per dimension: dimension, deviance (over all cells of a row), share, and its three columns.
+    curves: dimension, position (in sds of the rows), column, level, mean, low, high: expected value, or probability of
+      the level, in the column's own units; other dimensions at their means; low to high is what the functions leave
+      open at 90 %.
+    rotation: [Q Q]; `positions` are the model's own times it.
+    """
+
+    parts: pd.DataFrame
+    totals: pd.DataFrame
+    dimensions: pd.DataFrame
+    curves: pd.DataFrame
+    positions: np.ndarray
+    rotation: np.ndarray
+
+    def __repr__(self) -> str:
+        return self.dimensions.to_string(index=False)
+
+
+def explain(model: PluriGP, table: Any, rotate: bool = False, random_state: int = 0) -> Explanation:
+    """Explain the dimensions of a trained model by the rows of a table, at most 300 of them drawn at random.
+
+    With rotate, dimensions are turned by varimax of their linear loadings, so that each is about few columns; the
+    model and its predictions stay as they are. What is explained are cells that the encoder has read, as in the R² of a
+    regression, not of one's predictions.
+    """
+    coded = table if isinstance(table, Table) else model.coder_.table(table)
+    if not coded.seen.any():
+        raise DataError("the table has no observed cell of a used column; give rows with cells")
+    predictor, rng = model.predictor_, np.random.default_rng(random_state)
+    own, _ = positions(predictor, coded)
+    if len(own) < 2:
+        raise DataError("1 row does not say what dimensions do; give at least 2 rows")
+    R = varimax(linear_loadings(predictor, own)) if rotate else np.eye(own.shape[1])
+    R = R * np.where(R.sum(0) < 0, -1.0, 1.0)
+    x = own @ R
+    rows = np.sort(rng.choice(len(x), min(len(x), MAX_ROWS), replace=False))
+    references = x[rng.choice(len(x), N_REFERENCES, replace=len(x) < N_REFERENCES)]
+    gains = shapley_gains(predictor, take_rows(coded, rows), x[rows], references, R, random_state)
+    curves = pd.concat([_curve_lines(model, x, R, q) for q in range(x.shape[1])], ignore_index=True)
+    parts, totals = _summarised(model.coder_, gains, curves)
+    return Explanation(parts, totals, _by_dimension(parts, coded), curves, x, R)
+
+
+# --- deviances ---
+
+
+def _summarised(coder: Coder, gains: np.ndarray, curves: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Means over observed cells and their errors over rows, by column and dimension and by column."""
+    lines, totals = [], []
+    for d, column in enumerate(coder.schema.used):
+        cells = 2 * gains[~np.isnan(gains[:, d, 0]), d]  # [n Q]
+        n = len(cells)
+        if n == 0:
+            continue
+        each, total = cells.mean(0), float(cells.sum(1).mean())
+        errors = cells.std(0, ddof=1) / np.sqrt(n) if n > 1 else np.full(cells.shape[1], np.nan)
+        se = float(cells.sum(1).std(ddof=1) / np.sqrt(n)) if n > 1 else np.nan
+        r2 = float(-np.expm1(-max(total, 0.0)))
+        about = {"column": column.name, "kind": column.kind}
+        totals.append({**about, "cells": n, "deviance": total, "se": se, "r2": r2})
+        for q, part in enumerate(each):
+            share = float(part / total) if total > 0 else 0.0
+            direction = _direction(curves, column.name, q + 1)
+            own = {
+                "dimension": q + 1,
+                "deviance": float(part),
+                "se": float(errors[q]),
+                "share": share,
+                "r2": r2 * share,
+            }
+            lines.append({**about, **own, "direction": direction})
+    parts = pd.DataFrame(lines)
+    parts["rank"] = parts.groupby("dimension")["deviance"].rank(ascending=False, method="first").astype(int)
+    ordered = pd.DataFrame(totals).sort_values("deviance", ascending=False, kind="stable", ignore_index=True)
+    return parts.sort_values(["dimension", "rank"], ignore_index=True), ordered
+
+
+def _direction(curves: pd.DataFrame, name: str, dimension: int) -> str:
+    """Where the curve goes: "higher", "lower" or "bends"; of a category, the level that gains most."""
+    own = curves[(curves["column"] == name) & (curves["dimension"] == dimension)]
+    changes = own.groupby("level", sort=False)["mean"].agg(lambda mean: mean.iloc[-1] - mean.iloc[0])
+    spans = own.groupby("level", sort=False)["mean"].agg(lambda mean: mean.max() - mean.min())
+    if len(changes) > 1:
+        return f"more {changes.idxmax()}"
+    change, span = changes.iloc[0], spans.iloc[0]
+    if abs(change) < MONOTONE * span:
+        return "bends"
+    return "higher" if change > 0 else "lower"
+
+
+def _by_dimension(parts: pd.DataFrame, table: Table) -> pd.DataFrame:
+    """What a dimension explains of a row: its columns' deviances times the share of their cells that are observed."""
+    names = [column.name for column in table.schema]
+    observed = dict(zip(names, table.seen.mean(0), strict=True))
+    weighted = parts["deviance"] * parts["column"].map(observed).astype(float)
+    total = weighted.groupby(parts["dimension"]).sum()
+    first = parts[parts["rank"] <= 3].groupby("dimension")["column"].agg(list)
+    share = total / max(float(total.sum()), 1e-300)
+    return pd.DataFrame({"deviance": total, "share": share, "columns": first}).reset_index()
+
+
+# --- curves ---
+
+
+def _curve_lines(model: PluriGP, x: np.ndarray, R: np.ndarray, q: int) -> pd.DataFrame:
+    steps = np.linspace(-REACH, REACH, N_STEPS)
+    along = np.tile(x.mean(0), (N_STEPS, 1))
+    along[:, q] += steps * x[:, q].std()
+    names = list(model.schema_.names)
+    empty = model.coder_.table(pd.DataFrame(index=range(N_STEPS), columns=names, dtype=object))
+    curve = curve_along(model.predictor_, empty, along @ R.T, LEVEL)
+    lines = []
+    for block, found in enumerate(zip(*curve, strict=True)):
+        start, end = model.predictor_.layout.blocks[block].columns
+        for c, d in enumerate(model.predictor_.layout.order[start:end]):
+            lines += _column_lines(model.coder_, d, [part[:, c] for part in found], steps, q)
+    return pd.DataFrame(lines)
+
+
+def _column_lines(coder: Coder, d: int, ends: list[np.ndarray], steps: np.ndarray, q: int) -> list[dict[str, Any]]:
+    """One column's curve in its own units, or one curve per level; of two levels that of the second."""
+    column = coder.schema.used[d]
+    if column.levels:
+        levels = column.levels[1:] if ends[0].shape[1] == 1 else column.levels
+        own = [(str(level), [part[:, k] for part in ends]) for k, level in enumerate(levels)]
+    else:
+        own = [("", [_in_own_units(coder, d, part[:, 0]) for part in ends])]
+    return [
+        {"dimension": q + 1, "position": at, "column": column.name, "level": level, "mean": m, "low": low, "high": high}
+        for level, parts in own
+        for at, m, low, high in zip(steps.tolist(), *(part.tolist() for part in parts), strict=True)
+    ]
+
+
+def _in_own_units(coder: Coder, d: int, coded: np.ndarray) -> np.ndarray:
+    """Expected values, which a count's decoding would round."""
+    column = coder.schema.used[d]
+    return coded if kind_of(column).domain is COUNT else coder.undo(column.name, coded).to_numpy(float)
