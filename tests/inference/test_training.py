@@ -14,6 +14,7 @@ from plurigp.datasets import simulate
 from plurigp.inference import training
 from plurigp.inference.batches import TrainingTable, batches
 from plurigp.inference.bound import Batch, Bound, BoundSpec, _normals, bound
+from plurigp.inference.divergence import Diverged
 from plurigp.inference.gp.linalg import pack, unpack, unpack_doubled
 from plurigp.inference.gp.sparse import LogCholesky, Natural, posterior_of, posterior_of_log_cholesky, with_full_kl
 from plurigp.inference.model import Settings, init_model
@@ -345,11 +346,17 @@ def test_training_reports_why_it_stopped(world):
     assert (run.stopped, len(run.epochs)) == ("plateau", 4 * WINDOW)
 
 
-def test_a_bound_that_is_not_finite_is_an_error(world):
-    values = world.values.copy()
-    values[0, 0] = np.nan
-    with pytest.raises(FloatingPointError, match=r"not finite in epoch 1.*extreme values"):
-        train(world.spec, world.model(), world.data(values), Schedule(max_epochs=2, batch_size=BATCH), 0)
+@pytest.mark.parametrize("optimizer", ["natural", "adam"])
+def test_a_bound_that_is_not_finite_is_an_error_that_knows_the_column(world, optimizer):
+    """The spoiled cell takes its whole row with it, yet only its own column is to blame."""
+    first_slots = [block.slots[0] for block in world.layout.blocks]
+    for slot in (first_slots[0], first_slots[-1]):
+        values, column = world.values.copy(), [b.columns[0] for b in world.layout.blocks][first_slots.index(slot)]
+        values[0, slot] = np.nan
+        schedule = Schedule(max_epochs=2, batch_size=BATCH, optimizer=optimizer)
+        with pytest.raises(Diverged, match=r"not finite in epoch 1.*extreme values") as caught:
+            train(world.spec, world.model(), world.data(values), schedule, 0)
+        assert caught.value.column == column
 
 
 # --- evaluation ---

@@ -1,8 +1,8 @@
 """From a table and PluriGP's parameters to a trained and calibrated model: plain functions on plain records."""
 
 import warnings
-from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,12 +15,15 @@ from sklearn.utils import check_random_state
 from plurigp.answers.calibration import Calibration
 from plurigp.answers.pit import identity_maps
 from plurigp.answers.predictor import Predictor, in_precision, make_predictor
+from plurigp.core.text import at
 from plurigp.data import Coder, Rows
 from plurigp.estimator.checkpoints import Checkpoint
 from plurigp.estimator.progress import FitProgress
 from plurigp.inference.batches import TrainingTable
 from plurigp.inference.bound import BoundSpec
 from plurigp.inference.compiling import jax_runtime
+from plurigp.inference.divergence import Diverged
+from plurigp.inference.gp.linalg import JITTER
 from plurigp.inference.gp.sparse import Posterior, zero_posterior
 from plurigp.inference.model import Model, Settings, init_model
 from plurigp.inference.schedule import Schedule, enough_epochs
@@ -70,7 +73,7 @@ def fit_model(table: TrainingTable, coder: Coder, given: Mapping[str, Any], chec
         progress(n, epoch)
 
     with _on_device(given["device"]), progress.lines:
-        with jax_runtime(), checkpoint.saved_when_stopped():
+        with jax_runtime(), checkpoint.saved_when_stopped(), _diverged_columns_named(coder, layout):
             for number in range(given["n_init"]):
                 progress.phase("compiling")
                 start = init_model(seed + number, settings, coder.schema, layout, *table)
@@ -86,6 +89,7 @@ def fit_model(table: TrainingTable, coder: Coder, given: Mapping[str, Any], chec
             progress.phase("calibrating")
             maps = calibration.maps(as_predictor(model, q, layout, given))
     _warn_if_collapsed(run.epochs[-1])
+    _warn_if_jittered(run.epochs)
     history = as_history([_history_row(layout, epoch, units) for epoch in run.epochs])
     return FittedModel(coder, settings, model, q, maps, float(run.bound.total) - shift, run.stopped, history)
 
@@ -169,6 +173,32 @@ def _history_row(layout: Layout, epoch: EpochMetrics, units: dict[str, float]) -
     parts = {f"expected_log_prob_{kind}": value for kind, value in fit.items()} | {"kl_x": kl_x, "kl_u": kl_u}
     checks = {"spread": float(np.min(epoch.spread)), "jitter": float(epoch.jitter)}
     return {"bound": sum(fit.values()) - kl_x - kl_u, **parts, **checks}
+
+
+@contextmanager
+def _diverged_columns_named(coder: Coder, layout: Layout) -> Iterator[None]:
+    """A run that diverged says at which column."""
+    try:
+        yield
+    except Diverged as error:
+        column = coder.schema.used[layout.order[error.column]]
+        raise FloatingPointError(
+            f"{at(column.name)} ({column.kind}): training diverged in epoch {error.epoch} (jitter {error.jitter:.1e}), "
+            "however small the steps; correct extreme values of the column or make them gaps, declare another kind, "
+            "or try dtype='float64'"
+        ) from None
+
+
+def _warn_if_jittered(epochs: list[EpochMetrics]) -> None:
+    """Jitter is raised where the kernel matrix is not positive definite; history_ has it for every epoch."""
+    highest = max(float(epoch.jitter) for epoch in epochs)
+    if highest > 1.01 * JITTER:  # averages over an epoch's steps, in the model's precision
+        warnings.warn(
+            f"the kernel matrix was close to singular: jitter was raised to {highest:.1e} in some epochs (history_ has "
+            "all); use fewer inducing points, or dtype='float64'",
+            RuntimeWarning,
+            stacklevel=4,  # the line that called PluriGP.fit
+        )
 
 
 def _warn_if_collapsed(last: EpochMetrics) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from plurigp.inference.batches import TrainingTable
 from plurigp.inference.bound import Batch, Bound, BoundSpec
+from plurigp.inference.divergence import raise_diverged
 from plurigp.inference.gp.sparse import Posterior
 from plurigp.inference.model import Model, encode
 from plurigp.inference.prior import MixturePrior, by_weight, start_prior, update_prior
@@ -136,10 +137,7 @@ class Loop:
             return epoch
         self.step_factor *= 0.3
         if self.step_factor < MIN_STEP_FACTOR:
-            raise FloatingPointError(
-                f"the bound is not finite in epoch {len(self.epochs) + 1} (jitter {float(epoch.jitter):.1e}), "
-                "however small the steps; try dtype='float64', or check the columns for extreme values"
-            )
+            raise_diverged(self.spec, self.state, self.data, len(self.epochs) + 1, float(epoch.jitter))
         return None
 
     def start_groups(self, n_groups: int) -> None:

@@ -17,7 +17,9 @@ class StudyProgress:
     """Shown within `with progress.bar:`; work is counted in rows, so a fit to half of them counts half."""
 
     def __init__(self, n_rows: int, shown: bool) -> None:
-        columns = TextColumn("{task.description}", markup=False), BarColumn(), TimeRemainingColumn()
+        passed = TextColumn("{task.elapsed:.0f} s,")  # ticks while the first fits compile and nothing else moves
+        left = TimeRemainingColumn(), TextColumn("left")
+        columns = TextColumn("{task.description}", markup=False), BarColumn(), passed, *left
         silent = not (shown and sys.stderr is not None and sys.stderr.isatty())
         self.bar = Progress(*columns, console=Console(stderr=True), disable=silent, speed_estimate_period=3600.0)
         self.line = self.bar.add_task("", total=n_rows)
@@ -35,7 +37,8 @@ class StudyProgress:
         self._say_fit()
 
     def _say_fit(self) -> None:
-        self.say(f"{self.stage}: fit {min(self.n_done + 1, self.n_fits)} of {self.n_fits}")
+        compiles = " (compiling)" if not self.bar.tasks[0].completed else ""  # before the first fit is finished
+        self.say(f"{self.stage}: fit {min(self.n_done + 1, self.n_fits)} of {self.n_fits}{compiles}")
 
     def say(self, what: str) -> None:
         """What is going on now."""
