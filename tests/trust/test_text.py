@@ -17,7 +17,8 @@ from plurigp.core.files import without_formulas
 
 FORMULAS = [
     "=1+1", "=cmd|'/c calc'!A0", "+1+cmd", "-2+3+cmd", "@SUM(1)", "\t=1+1", "\r=1", "\n=1", " =1+1",
-    "＝1+1", "＋1+1", "－1+1", "＠SUM(1)", '=HYPERLINK("http://evil")', "=IMPORTXML(A1)", "-cmd", "+x", "@x", "  @x", "=\n1",
+    "＝1+1", "＋1+1", "－1+1", "＠SUM(1)", '=HYPERLINK("http://evil")', "=IMPORTXML(A1)", "-cmd", "+x", "@x", "  @x",
+    "=\n1",
 ]  # fmt: skip
 NUMBERS = ["-5", "+5", "-5.5", "-.5", "-1e-3", "+1E5", "-5%", " -5 ", "5", "−5"]
 PAYLOADS = json.loads((Path(__file__).parents[1] / "report" / "hostile.json").read_text(encoding="utf-8"))

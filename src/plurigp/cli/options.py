@@ -11,7 +11,9 @@ if TYPE_CHECKING:
 
 TableIn = Annotated[
     Path,
-    typer.Argument(metavar="TABLE", help="A CSV, TSV or Parquet file with a header; - for standard input."),
+    typer.Argument(
+        metavar="TABLE", help="A CSV, TSV, Parquet, Excel, Stata or SPSS file with names; - for standard input."
+    ),
 ]
 Sep = Annotated[
     str | None, typer.Option("--sep", metavar="MARK", help="What separates the cells of TABLE: , ; | or tab.")

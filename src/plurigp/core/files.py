@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 SEPARATORS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}  # of the text files that hold tables
 PARQUET_SUFFIXES = (".parquet", ".pq")
+STATISTICS_SUFFIXES = (".xlsx", ".dta", ".sav", ".zsav")  # of spreadsheets and statistics programs
 FORMULA = re.compile(r"\s*[=+\-@＝＋－＠].|[\t\r\n]", re.DOTALL)
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?%?")
 

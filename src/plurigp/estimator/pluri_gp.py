@@ -28,8 +28,6 @@ from plurigp.inference.prior import group_moments
 from plurigp.likelihoods.layout import make_layout
 from plurigp.likelihoods.registry import import_families
 
-BY_NAME = "To match columns by name and leave out others, pass model.schema_.matching(table)."
-
 
 class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """A latent Gaussian-process map of a mixed table with gaps: one likelihood per column.
@@ -170,18 +168,18 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     # --- tables ---
 
     def _rows(self, X: Any, reset: bool) -> Rows:
-        """The table; after fit, its columns must be those of the fit, by name, or by place where one side has none."""
+        """The table; after fit, its columns are found by name in any order, or by place where one side has none."""
         if isinstance(X, str | Path) and not (reset and is_parquet(X)):
             X = read_table(X)
         rows = to_rows(X)
-        if not reset and rows.columns.tolist() == list(getattr(self, "feature_names_in_", ())):
-            return rows
         named = isinstance(X, Rows | Mapping) or not rows.in_memory
         named = named or (isinstance(X, list | tuple) and isinstance(X[0], Mapping))
+        if not reset and hasattr(self, "feature_names_in_") and (named or _has_text_names(X)):
+            return rows  # further columns are ignored; one that is missing is an error that names it
         try:
             validate_data(self, pd.DataFrame(columns=rows.columns) if named else X, reset=reset, skip_check_array=True)
         except ValueError as error:
-            raise DataError(f"{str(error).rstrip()}\n{BY_NAME}" if "feature names" in str(error) else error) from None
+            raise DataError(str(error)) from None
         return rows if reset else Rows(rows.frame.set_axis(self.schema_.names, axis=1))
 
     def _table(self, X: Any) -> Table:
@@ -331,6 +329,11 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         features = getattr(self, "feature_names_in_", range(self.n_features_in_))
         return save_fitted(folder, self._fitted, self.get_params(), features)
+
+
+def _has_text_names(X: Any) -> bool:
+    """Whether the table, of any make, names its columns."""
+    return hasattr(X, "columns") and all(isinstance(name, str) for name in X.columns)
 
 
 def load(folder: str | Path, allow_imports: Iterable[str] = ()) -> PluriGP:

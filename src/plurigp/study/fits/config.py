@@ -49,8 +49,8 @@ class StudyConfig:
         structureless tables, with two half maps each, to see how often the test finds groups in such a table.
     level : of the tests, over all subtypes.
     consensus_rows, sampled_pairs : the full consensus matrix up to so many rows, otherwise so many pairs.
-    min_count : in all that a result shows, counts of fewer rows are raised to it and levels that fewer rows have are not
-        named; 1 shows everything.
+    min_count : in all that a result shows, counts of fewer rows are raised to it, and levels that fewer rows have are
+        not named; 1 shows everything.
     time, event, horizons : outcome columns, kept out of the map, and times at which to read off the risk.
     model : further parameters of PluriGP, such as {"kernel": "linear+rbf"}.
     """
