@@ -8,7 +8,20 @@ import typer
 
 from plurigp.cli.errors import CommandError, about
 from plurigp.cli.files import check_folder
-from plurigp.cli.options import Decimal, Exclude, Force, Json, Missing, SchemaIn, Seed, Sep, TableIn, given, read_input
+from plurigp.cli.options import (
+    Decimal,
+    Exclude,
+    Force,
+    Json,
+    Missing,
+    PoolRareLevels,
+    SchemaIn,
+    Seed,
+    Sep,
+    TableIn,
+    given,
+    read_input,
+)
 from plurigp.cli.text import say, say_json, say_progress
 
 if TYPE_CHECKING:
@@ -39,6 +52,7 @@ def fit(  # long: its options
     inducing: Annotated[int | None, typer.Option(metavar="N", min=1, help="Inducing points.")] = None,
     batch_size: Annotated[int | None, typer.Option(metavar="N", min=1, help="Rows per training step.")] = None,
     exclude: Exclude = None,
+    pool_rare_levels: PoolRareLevels = None,
     sep: Sep = None,
     decimal: Decimal = None,
     missing: Missing = None,
@@ -59,7 +73,8 @@ def fit(  # long: its options
     if not json:
         say_progress(f"reading {table} …")  # before the imports, which take a second or two
     options = given(n_components=components, n_groups=groups, max_epochs=epochs, random_state=seed, kernel=kernel,
-                    encoder=encoder, n_inducing=inducing, batch_size=batch_size)  # fmt: skip
+                    encoder=encoder, n_inducing=inducing, batch_size=batch_size,
+                    pool_rare_levels=pool_rare_levels)  # fmt: skip
     check_request(out, options)
     from plurigp.data import infer_schema, is_parquet, to_rows
     from plurigp.estimator import PluriGP

@@ -26,6 +26,7 @@ class Column:
     bounds: tuple[float, float] | None = None  # beta: the raw range; None = (0, 1)
     upper: str | None = None  # censored kinds: the column that holds the upper bound, this one holding the lower
     event: str | None = None  # weibull: the column that says whether the event happened
+    other: str | None = None  # categorical: the level that every level not listed counts as
     dtype: str = "float64"  # the input's dtype, as pandas spells it
 
     @property
@@ -36,7 +37,7 @@ class Column:
     @property
     def reading(self) -> tuple:
         """The name, then all that decides how the cells are read."""
-        return self.name, self.kind, self.levels, self.trials, self.bounds, self.upper, self.event
+        return self.name, self.kind, self.levels, self.trials, self.bounds, self.upper, self.event, self.other
 
 
 def checked_settings(name: object, given: Mapping) -> dict[str, Any]:
@@ -87,7 +88,7 @@ def _bounds(name: object, key: str, value: object) -> tuple[float, float] | None
     return float(pair[0]), float(pair[1])
 
 
-SETTINGS = ("levels", "trials", "bounds", "upper", "event")  # what a kind may ask for
+SETTINGS = ("levels", "trials", "bounds", "upper", "event", "other")  # what a kind may ask for
 _CHECKS: dict[str, Callable[[object, str, object], Any]] = {
     "kind": _text,
     "reason": _text,
@@ -96,4 +97,5 @@ _CHECKS: dict[str, Callable[[object, str, object], Any]] = {
     "bounds": _bounds,
     "upper": _other_column,
     "event": _other_column,
+    "other": _other_column,
 }

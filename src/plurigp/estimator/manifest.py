@@ -46,6 +46,7 @@ COLUMN = record_form(
         "bounds": optional_form(list_form(number_form(), length=2)),
         "upper": optional_form(NAME),
         "event": optional_form(NAME),
+        "other": optional_form(NAME),
         "dtype": SHORT,
     },
 )
@@ -56,6 +57,7 @@ PARAMS = {
     "n_components": SIZE, "n_groups": SIZE, "n_inducing": SIZE, "kernel": SHORT, "hiding": SHARE,
     "refine": truth_form, "calibrate": truth_form, "kl_weight": number_form(0.0), "kl_covariance_weight": SHARE,
     "n_quadrature": optional_form(either_form(mapping_form(QUADRATURE, 1000), QUADRATURE)),
+    "pool_rare_levels": whole_form(0, MAX_COUNT),
     "batch_size": COUNT, "max_epochs": optional_form(COUNT), "tol": number_form(0.0), "n_init": COUNT,
     "learning_rate": number_form(0.0), "device": optional_form(SHORT),
     "random_state": optional_form(whole_form(0, 2**32 - 1)), "verbose": either_form(truth_form, whole_form(0, 1000)),

@@ -19,6 +19,7 @@ from plurigp.answers.latent import positions
 from plurigp.answers.predictor import Predictor
 from plurigp.core.types import DataError
 from plurigp.data import Coder, Rows, Schema, Table, infer_schema, is_parquet, read_table, to_rows
+from plurigp.data.pooling import pooled_schema
 from plurigp.estimator.fitting import FittedModel, as_predictor, as_seed, fit_model, training_table
 from plurigp.estimator.manifest import checked_coder
 from plurigp.estimator.parameters import check_count, check_parameters
@@ -38,6 +39,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     n_groups : groups K of rows. With more than one, the prior of x is a Gaussian mixture, learned with the map, instead
         of N(0, I); `group_probabilities` says which group a row belongs to.
     schema : None to infer every column's kind; a dict ``{"column": "kind"}`` of overrides; a Schema; a TOML path.
+    pool_rare_levels : levels of text that fewer rows have count as one level, "other", and are not kept by name.
     n_inducing : inducing points M (capped at the number of rows).
     kernel : "rbf", "matern52", "linear" or a sum such as "linear+rbf".
     encoder : "factors" (the factor-analysis posterior given the observed cells, corrected by networks), "masked"
@@ -72,6 +74,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         *,
         n_groups: int = 1,
         schema: Mapping[str, Any] | Schema | str | Path | None = None,
+        pool_rare_levels: int = 0,
         n_inducing: int = 50,
         kernel: str = "rbf",
         encoder: str = "factors",
@@ -97,6 +100,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.n_components = n_components
         self.n_groups = n_groups
         self.schema = schema
+        self.pool_rare_levels = pool_rare_levels
         self.n_inducing = n_inducing
         self.kernel = kernel
         self.encoder = encoder
@@ -144,7 +148,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             raise DataError("1 sample (row) is not enough to learn a map from; give at least 2 rows")
         if len(rows) < self.n_groups:
             raise DataError(f"n_groups={self.n_groups} is more than the table's {len(rows)} rows; give fewer groups")
-        coder = Coder.fit(rows, infer_schema(rows, self.schema))
+        coder = Coder.fit(rows, pooled_schema(rows, infer_schema(rows, self.schema), self.pool_rare_levels))
         return training_table(rows, coder, self.dtype), coder
 
     def _store(self, fitted: FittedModel) -> None:
