@@ -2,6 +2,7 @@
 PYTHON  ?= python3
 WORKERS ?= 2
 COVERAGE ?=
+TRUST ?= tests
 
 VENV := .venv
 BIN  := $(VENV)/bin
@@ -10,7 +11,7 @@ DEV  := $(VENV)/.installed-dev
 BENCH := $(VENV)/.installed-bench
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check lint format bench clean clean-all
+.PHONY: help demo test test-all trust check lint format bench clean clean-all
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
@@ -25,7 +26,10 @@ test: $(DEV) ## run the tests, except the slow ones (COVERAGE=1: and measure wha
 	$(PYTEST)
 
 test-all: $(DEV) ## run every test
-	$(PYTEST) -m ""
+	$(PYTEST) -m "not trust"
+
+trust: $(DEV) ## check the promises of docs/trust.md in full, which takes hours (TRUST_SEED=7: with other choices)
+	$(BIN)/python -m pytest -m trust --durations 0 $(TRUST)
 
 check: lint ## lint, and the tests of what differs from main
 	$(PYTEST) $$($(BIN)/python tools/changed_tests.py)

@@ -106,10 +106,10 @@ def test_a_link_stays_a_link(tmp_path):
 
 @pytest.mark.parametrize("cell", ["=1+1", "+cmd", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "=\n1", "-1e5x", "--1"])
 def test_formulas_are_quoted(cell):
-    frame = pd.DataFrame({cell: [cell, "x", None]})
+    frame, written = pd.DataFrame({cell: [cell, "x", None]}), cell.replace("\r", "\n")
     safe = without_formulas(frame)
-    assert safe.columns[0] == f"'{cell}"
-    assert safe.iloc[:2, 0].tolist() == [f"'{cell}", "x"]
+    assert safe.columns[0] == f"'{written}"
+    assert safe.iloc[:2, 0].tolist() == [f"'{written}", "x"]
     assert frame.iloc[0, 0] == cell
 
 

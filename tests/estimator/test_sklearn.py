@@ -9,7 +9,6 @@ from plurigp import PluriGP
 
 SMALL = PluriGP(n_components=2, n_inducing=5, max_epochs=3, calibrate=False, random_state=0)
 FRAME_CHECKS = (
-    "check_dataframe_column_names_consistency",
     "check_transformer_get_feature_names_out",
     "check_transformer_get_feature_names_out_pandas",
     "check_set_output_transform",

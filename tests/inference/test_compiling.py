@@ -81,3 +81,15 @@ def test_one_thread_holds_until_the_last_one_leaves():
 def test_compiled_work_has_one_blas_thread():
     with compiling.jax_runtime():
         assert set(blas_threads()) == {1}
+
+
+def test_the_cache_keeps_the_programs_used_last_within_its_limit(tmp_path, monkeypatch):
+    monkeypatch.setenv("PLURIGP_CACHE", str(tmp_path))
+    monkeypatch.setattr(compiling, "MAX_CACHE_BYTES", 250)
+    folder = tmp_path / "jax-0-old"
+    folder.mkdir()
+    for age, name in enumerate(("new", "middle", "old")):
+        (folder / name).write_bytes(b"x" * 100)
+        os.utime(folder / name, (1e9 - age, 1e9 - age))
+    compiling.cache_folder()
+    assert sorted(path.name for path in folder.iterdir()) == ["middle", "new"]

@@ -12,6 +12,7 @@ from plurigp.study.findings.valley import Valleys
 HOSTILE = ["=cmd()", "<script>alert(1)</script>", 'naïve, "quoted"\nline', "+1+1", "-x", "@a", "'=x"]
 
 
+LINES = {"survival": 0, "subtypes": 2, "separations": 1}
 COUNTS = (
     "n_permutations", "n_refits", "n_references", "n_columns", "n_subtypes", "n_groups", "n_robust", "n_paper_clusters",
     "n_outliers", "sampled_pairs", "split_rows", "test_rows", "hidden_cells",
@@ -27,7 +28,9 @@ def _frame(columns: dict[str, str]) -> pd.DataFrame:
     """A frame with the declared columns, a line per hostile name."""
     n = len(HOSTILE)
     cells = {"text": HOSTILE, "number": np.linspace(0, 1, n), "share": np.nan, "count": 1, "truth": True}
-    return pd.DataFrame({name: pd.Series(cells[sort], index=range(n)) for name, sort in columns.items()})
+    frame = pd.DataFrame({name: pd.Series(cells[sort], index=range(n)) for name, sort in columns.items()})
+    numbered = {"subtype": np.arange(1, n + 1), "other": 2} if "size" in columns or "other" in columns else {}
+    return frame.assign(**{name: values for name, values in numbered.items() if name in columns})
 
 
 @pytest.fixture
@@ -59,5 +62,5 @@ def small_result(rng: np.random.Generator) -> StudyResult:
         ),
         nulls=Nulls(rng.random((20, 2)), rng.random(3)),
         valleys=Valleys(*rng.random((3, 2, 2)), rng.integers(9, size=(2, 2, 36)).astype(float)),
-        **{name: _frame(columns).head(0 if name == "survival" else len(HOSTILE)) for name, columns in FRAMES.items()},
+        **{name: _frame(columns).head(LINES.get(name, len(HOSTILE))) for name, columns in FRAMES.items()},
     )

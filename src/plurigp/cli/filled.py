@@ -13,10 +13,11 @@ if TYPE_CHECKING:
 
 def spelling(path: Path, out: Path, sep: str | None, decimal: str | None) -> "TextDialect | None":
     """How the file spells its cells; None where they cannot keep it: standard input, decimal commas, Parquet."""
+    from plurigp.core.files import SEPARATORS
     from plurigp.data import is_parquet
     from plurigp.data.read import STANDARD_INPUT, text_dialect
 
-    if str(path) == STANDARD_INPUT or is_parquet(path) or is_parquet(out):
+    if str(path) == STANDARD_INPUT or not path.name.lower().endswith(tuple(SEPARATORS)) or is_parquet(out):
         return None
     dialect = text_dialect(path, sep, decimal)
     return dialect if dialect.decimal == "." else None

@@ -9,7 +9,20 @@ import typer
 from plurigp.cli import interrupt
 from plurigp.cli.errors import CommandError, about
 from plurigp.cli.files import check_folder
-from plurigp.cli.options import Decimal, Exclude, Force, Json, Missing, SchemaIn, Seed, Sep, TableIn, given, read_input
+from plurigp.cli.options import (
+    Decimal,
+    Exclude,
+    Force,
+    Json,
+    Missing,
+    PoolRareLevels,
+    SchemaIn,
+    Seed,
+    Sep,
+    TableIn,
+    given,
+    read_input,
+)
 from plurigp.cli.roles import ColumnWeight, Covariate, View, as_column_weights, as_views
 from plurigp.cli.text import say, say_json, say_progress
 
@@ -49,6 +62,7 @@ def fit(  # long: its options
     covariate: Covariate = None,
     column_weight: ColumnWeight = None,
     view: View = None,
+    pool_rare_levels: PoolRareLevels = None,
     sep: Sep = None,
     decimal: Decimal = None,
     missing: Missing = None,
@@ -75,7 +89,8 @@ def fit(  # long: its options
     if not json:
         say_progress(f"reading {table} …")  # before the imports, which take a second or two
     options = given(n_components=components, n_groups=groups, max_epochs=epochs, random_state=seed, kernel=kernel,
-                    encoder=encoder, n_inducing=inducing, batch_size=batch_size)  # fmt: skip
+                    encoder=encoder, n_inducing=inducing, batch_size=batch_size,
+                    pool_rare_levels=pool_rare_levels)  # fmt: skip
     check_request(out, options)
     check_checkpoint(checkpoint, resume)
     from plurigp.data import infer_schema, is_parquet, to_rows

@@ -11,7 +11,9 @@ if TYPE_CHECKING:
 
 TableIn = Annotated[
     Path,
-    typer.Argument(metavar="TABLE", help="A CSV, TSV or Parquet file with a header; - for standard input."),
+    typer.Argument(
+        metavar="TABLE", help="A CSV, TSV, Parquet, Excel, Stata or SPSS file with names; - for standard input."
+    ),
 ]
 Sep = Annotated[
     str | None, typer.Option("--sep", metavar="MARK", help="What separates the cells of TABLE: , ; | or tab.")
@@ -35,6 +37,10 @@ Exclude = Annotated[
     list[str] | None, typer.Option(metavar="COLUMN", help="Leave this column out of the model; repeatable.")
 ]
 Epochs = Annotated[int | None, typer.Option(metavar="N", min=1, help="Maximum passes over the rows.")]
+PoolRareLevels = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=0, help="Count levels that fewer than N rows have as one.", show_default="0"),
+]
 Refits = Annotated[int | None, typer.Option(metavar="N", min=2, help="Refits on random halves of the rows (even).")]
 References = Annotated[
     int | None,

@@ -14,6 +14,7 @@ from plurigp.cli.options import (
     FolderOut,
     Json,
     Missing,
+    PoolRareLevels,
     References,
     Refits,
     SchemaIn,
@@ -51,6 +52,7 @@ def study(  # long: its options
     refits: Refits = None,
     references: References = None,
     epochs: Epochs = None,
+    pool_rare_levels: PoolRareLevels = None,
     time: Annotated[str | None, typer.Option(metavar="COLUMN", help="Time to the outcome or to censoring.")] = None,
     event: Annotated[str | None, typer.Option(metavar="COLUMN", help="Whether the outcome occurred.")] = None,
     horizon: Annotated[
@@ -84,7 +86,8 @@ def study(  # long: its options
     from plurigp.study import Study, read_config
 
     options = given(n_components=components, n_subtypes=subtypes, n_refits=refits, n_references=references,
-                    max_epochs=epochs, time=time, event=event, horizons=horizon, random_state=seed)  # fmt: skip
+                    max_epochs=epochs, pool_rare_levels=pool_rare_levels,
+                    time=time, event=event, horizons=horizon, random_state=seed)  # fmt: skip
     settings = ({} if config is None else read_config(config)) | options
     planned = Study(out=out, n_jobs=jobs, dask=dask, verbose=not json, **settings)
     rows = to_rows(read_input(table, sep, decimal, missing))

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 SEPARATORS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}  # of the text files that hold tables
 PARQUET_SUFFIXES = (".parquet", ".pq")
-FORMULA = re.compile(r"[=+\-@\t\r].", re.DOTALL)
+STATISTICS_SUFFIXES = (".xlsx", ".dta", ".sav", ".zsav")  # of spreadsheets and statistics programs
+FORMULA = re.compile(r"\s*[=+\-@＝＋－＠].|[\t\r\n]", re.DOTALL)
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?%?")
 
 
@@ -57,6 +58,7 @@ def without_formulas(frame: "pd.DataFrame") -> "pd.DataFrame":
 
 
 def _quoted(cell: object) -> object:
-    if isinstance(cell, str) and FORMULA.match(cell) and not NUMBER.fullmatch(cell):
-        return f"'{cell}"
-    return cell
+    if not isinstance(cell, str):
+        return cell
+    text = cell.replace("\r\n", "\n").replace("\r", "\n")  # a lone carriage return is not quoted and would end the row
+    return f"'{text}" if FORMULA.match(text) and not NUMBER.fullmatch(text.strip()) else text

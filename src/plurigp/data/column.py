@@ -26,6 +26,7 @@ class Column:
     bounds: tuple[float, float] | None = None  # beta: the raw range; None = (0, 1)
     upper: str | None = None  # censored kinds: the column that holds the upper bound, this one holding the lower
     event: str | None = None  # weibull: the column that says whether the event happened
+    other: str | None = None  # categorical: the level that every level not listed counts as
     dtype: str = "float64"  # the input's dtype, as pandas spells it
     weight: float = 1.0  # how much its cells count in learning the map
     covariate: bool = False  # given, not modelled: the model describes what it does not explain
@@ -43,7 +44,7 @@ class Column:
     @property
     def reading(self) -> tuple:
         """The name, then all that decides how the cells are read."""
-        return self.name, self.kind, self.levels, self.trials, self.bounds, self.upper, self.event
+        return self.name, self.kind, self.levels, self.trials, self.bounds, self.upper, self.event, self.other
 
 
 def checked_settings(name: object, given: Mapping) -> dict[str, Any]:
@@ -108,7 +109,7 @@ def _flag(name: object, key: str, value: object) -> bool:
 
 
 ROLES = ("weight", "covariate")  # what a column is in the model, whatever its kind
-SETTINGS = ("levels", "trials", "bounds", "upper", "event")  # what a kind may ask for
+SETTINGS = ("levels", "trials", "bounds", "upper", "event", "other")  # what a kind may ask for
 _CHECKS: dict[str, Callable[[object, str, object], Any]] = {
     "kind": _text,
     "reason": _text,
@@ -119,4 +120,5 @@ _CHECKS: dict[str, Callable[[object, str, object], Any]] = {
     "event": _other_column,
     "weight": _weight,
     "covariate": _flag,
+    "other": _other_column,
 }

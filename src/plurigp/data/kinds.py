@@ -163,8 +163,9 @@ _ENTRIES = (
              about="one of several levels in an order; levels = [lowest, ..., highest]",
              settle=levels.settle_ordered_levels, rivals=("ordinal", "categorical")),
     _leveled(name="categorical", label="category", effect_measure=_Measure.LEVEL_ODDS,
-             about="one of several levels, in no order; levels = [...]",
-             settle=levels.settle_levels, rivals=("ordinal", "categorical"), preferred_on_tie=("ordinal",)),
+             about="one of several levels, in no order; levels = [...]; other = the level that all others count as",
+             settle=levels.settle_levels, settings=("levels", "other"),
+             rivals=("ordinal", "categorical"), preferred_on_tie=("ordinal",)),
 )
 # fmt: on
 

@@ -80,6 +80,8 @@ def read_levels(column: Column, cells: ColumnCells, companion: ColumnCells | Non
 def _known_codes(column: Column, cells: ColumnCells, finding: str, remedy: str) -> np.ndarray:
     _check_form(column, cells)
     codes = level_codes(cells, column.levels)
+    if column.other in column.levels:
+        codes = np.where(codes == -1, column.levels.index(column.other), codes)
     if (codes == -1).any():
         value = show(value_at(cells, int(np.argmax(codes == -1))))
         known = listing(map(show, column.levels))

@@ -1,4 +1,4 @@
-"""Files (CSV, TSV, Parquet) as frames, with every cell that is not a number kept as text."""
+"""Files as frames, with every cell that is not a number kept as text."""
 
 import csv
 import gzip
@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from pandas.api import types as pdt
 
-from plurigp.core.files import PARQUET_SUFFIXES, SEPARATORS
+from plurigp.core.files import PARQUET_SUFFIXES, SEPARATORS, STATISTICS_SUFFIXES
 from plurigp.core.text import file_name, show
 from plurigp.core.types import DataError
 from plurigp.data.cells import is_gap_word, level_number, refuse
@@ -24,6 +24,7 @@ from plurigp.data.dialect import TextDialect, dialect_of
 from plurigp.data.frames import check_unique_names, with_text_names
 from plurigp.data.rows import PYARROW_ERRORS, require_pyarrow
 from plurigp.data.sentinels import Missing, with_gaps_for
+from plurigp.data.statistics_files import read_statistics_file
 
 GAP_WORDS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", ".", "-", "?")
 STANDARD_INPUT = "-"
@@ -49,7 +50,7 @@ def _read(path: str | os.PathLike, sep: str | None, decimal: str | None) -> pd.D
         return _with_rows(frame, source)
     place, source = Path(path), file_name(path)
     _check_file(place, source)
-    known = (*SEPARATORS, *PARQUET_SUFFIXES)
+    known = (*SEPARATORS, *PARQUET_SUFFIXES, *STATISTICS_SUFFIXES)
     suffix = next((suffix for suffix in known if place.name.lower().endswith(suffix)), "")
     if suffix in PARQUET_SUFFIXES:
         require_pyarrow(source)
@@ -57,6 +58,8 @@ def _read(path: str | os.PathLike, sep: str | None, decimal: str | None) -> pd.D
             frame = pd.read_parquet(place, engine="pyarrow")
         except PYARROW_ERRORS:
             raise DataError(f"{source}: not a readable Parquet file; write it again.") from None
+    elif suffix in STATISTICS_SUFFIXES:
+        frame = read_statistics_file(place, suffix, source)
     elif suffix:
         raw = _text_bytes(_file_bytes(place, suffix.endswith(".gz"), source), source)
         frame = _read_text(raw, SEPARATORS[suffix], source, sep, decimal)

@@ -36,6 +36,8 @@ def check_parameters(given: Mapping[str, Any]) -> None:
             raise ValueError(f"{name}={given[name]!r} is not one of {', '.join(known)}")
     for name in ("n_components", "n_groups", "n_inducing", "batch_size", "n_init"):
         check_count(name, given[name])
+    if given["pool_rare_levels"] != 0:
+        check_count("pool_rare_levels", given["pool_rare_levels"])
     if given["max_epochs"] is not None:
         check_count("max_epochs", given["max_epochs"])
     for name, (allows, text) in RANGES.items():

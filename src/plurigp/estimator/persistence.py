@@ -5,6 +5,7 @@ import re
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from itertools import chain
 from numbers import Integral
 from pathlib import Path
 from typing import Any, get_args
@@ -33,7 +34,7 @@ from plurigp.data import Coder
 from plurigp.estimator.fitting import FittedModel, as_history
 from plurigp.estimator.manifest import axis_lengths, check_arrays, check_manifest, check_pit_maps, check_thetas
 from plurigp.inference.encoder import Encoder, FactorEncoder, FreeRows
-from plurigp.inference.gp.kernels import Kernel, parse_kernel
+from plurigp.inference.gp.kernels import parse_kernel
 from plurigp.inference.gp.sparse import Posterior, SparseGP
 from plurigp.inference.model import Covariates, Model, Settings
 from plurigp.inference.prior import MixturePrior
@@ -170,61 +171,61 @@ def model_arrays(model: Model, q: Posterior) -> dict[str, np.ndarray]:
 
 
 def model_from_arrays(arrays: dict[str, np.ndarray], settings: Settings, layout: Layout) -> tuple[Model, Posterior]:
-    """The inverse of `model_arrays`; axes of one name, such as Q or M, must have one length in all arrays."""
-    annotations: dict[str, Any] = {}
-
-    def take(name: str) -> np.ndarray:
-        if name not in arrays:
-            raise FormError(f"array {name!r} is missing")
-        return arrays[name]
-
-    def build(make: Any, path: str, **known: Any) -> Any:
-        """A module or named tuple: each field is known, an array of its name, or built in turn."""
-        optional = getattr(make, "_field_defaults", {})  # of a named tuple; None in a trained model
-        for field, annotation in make.__annotations__.items():
-            name = f"{path}.{field}"
-            if field in known or field in optional:
-                continue
-            if isinstance(annotation, type) and issubclass(annotation, eqx.Module):
-                known[field] = build(annotation, name)
-            else:
-                known[field], annotations[name] = take(name), annotation
-        return make(**known)
-
+    """The inverse of `model_arrays`; names, dtypes and shapes are checked before anything is built."""
     make = {"factors": FactorEncoder, "free": FreeRows}.get(settings.encoder, Encoder)
-    read: dict[str, Any] = {}
+    parts: list[tuple[Any, str]] = [(make, "encoder"), (SparseGP, "gp"), (Posterior, "q")]
+    parts += [(MixturePrior, "prior")] if settings.n_groups > 1 else []
+    parts += [(Covariates, "covariates")] if layout.covariates is not None else []
+    known: dict[str, Any] = {"gp.kernel.parts": parse_kernel(settings.kernel)}
     if make is not FreeRows:
-        read = {"indicator_columns": _indicator_columns(take(INDICATOR_COLUMNS), layout)}
-        read |= {} if layout.covariates is not None else {"effects": None}
-    encoder = build(make, "encoder", **read)
-    gp = build(SparseGP, "gp", kernel=build(Kernel, "gp.kernel", parts=parse_kernel(settings.kernel)))
+        known["encoder.indicator_columns"] = _indicator_columns(arrays, layout)
+        known |= {} if layout.covariates is not None else {"encoder.effects": None}
+    lengths = axis_lengths(settings, layout, len(known.get("encoder.indicator_columns", ())))
+    with jaxtyped("context"):  # remembers the length of every named axis
+        for axis, length in lengths.items():
+            isinstance(np.broadcast_to(0.0, length), Float[np.ndarray, axis])  # type: ignore[arg-type]  # binds the axis
+        for name, annotation in chain.from_iterable(_array_fields(*part) for part in parts):
+            if name in known:
+                continue
+            if name not in arrays:
+                raise FormError(f"array {name!r} is missing")
+            if not isinstance(arrays[name], get_args(annotation)):
+                shape = "×".join(map(str, arrays[name].shape))
+                raise FormError(f"array {name!r} ({shape}) does not fit the others")
+    built = {path: _built(made, path, arrays | known) for made, path in parts}
     thetas: Thetas = tuple(
         {name.split(".")[2]: value for name, value in arrays.items() if name.startswith(f"theta.{number}.")}
         for number in range(len(layout.blocks))
     )
-    prior = build(MixturePrior, "prior") if settings.n_groups > 1 else None
-    covariates = None if layout.covariates is None else build(Covariates, "covariates")
-    q = build(Posterior, "q")
-    lengths = axis_lengths(settings, layout, len(read.get("indicator_columns", ())))
-    _check_axes(arrays, annotations, lengths)
-    model = Model(encoder, gp, thetas, prior, covariates)
-    if q.m.shape[1] != model.n_basis:
-        raise FormError("array 'q.m' does not fit 'gp.Z'")
-    return model, q
+    return Model(built["encoder"], built["gp"], thetas, built.get("prior"), built.get("covariates")), built["q"]
 
 
-def _check_axes(arrays: dict[str, np.ndarray], annotations: dict[str, Any], lengths: dict[str, int]) -> None:
-    """Every array has the axes that its annotation names, and axes of one name have one length."""
-    with jaxtyped("context"):  # remembers the length of every named axis
-        for axis, length in lengths.items():
-            isinstance(np.broadcast_to(0.0, length), Float[np.ndarray, axis])  # type: ignore[arg-type]  # binds the axis
-        for name, annotation in annotations.items():
-            if not isinstance(arrays[name], get_args(annotation)):
-                found = f"array {name!r} ({'×'.join(map(str, arrays[name].shape))})"
-                raise FormError(f"{found} does not fit the others")
+def _own_fields(make: Any) -> dict[str, Any]:
+    """Fields and their annotations; those of a named tuple that have a default are None in a trained model."""
+    optional = getattr(make, "_field_defaults", {})
+    return {field: annotation for field, annotation in make.__annotations__.items() if field not in optional}
 
 
-def _indicator_columns(saved: np.ndarray, layout: Layout) -> tuple[int, ...]:
+def _is_module(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, eqx.Module)
+
+
+def _array_fields(make: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """The array of every field of a module or named tuple and of the modules in it, and its annotation."""
+    for field, annotation in _own_fields(make).items():
+        name = f"{path}.{field}"
+        yield from _array_fields(annotation, name) if _is_module(annotation) else [(name, annotation)]
+
+
+def _built(make: Any, path: str, values: dict[str, Any]) -> Any:
+    fields = {field: (annotation, f"{path}.{field}") for field, annotation in _own_fields(make).items()}
+    return make(**{f: _built(a, name, values) if _is_module(a) else values[name] for f, (a, name) in fields.items()})
+
+
+def _indicator_columns(arrays: dict[str, np.ndarray], layout: Layout) -> tuple[int, ...]:
+    if INDICATOR_COLUMNS not in arrays:
+        raise FormError(f"array {INDICATOR_COLUMNS!r} is missing")
+    saved = arrays[INDICATOR_COLUMNS]
     columns = tuple(map(int, saved.ravel()))
     if saved.ndim != 1 or saved.dtype.kind != "i" or not set(columns) <= set(range(len(layout.order))):
         raise FormError(f"array {INDICATOR_COLUMNS!r} does not number columns of the schema")

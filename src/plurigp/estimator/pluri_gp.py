@@ -21,6 +21,7 @@ from plurigp.answers.latent import positions
 from plurigp.answers.predictor import Predictor
 from plurigp.core.types import DataError
 from plurigp.data import ASIDE, Coder, Rows, Schema, Table, infer_schema, is_parquet, read_table, to_rows
+from plurigp.data.pooling import pooled_schema
 from plurigp.data.roles import covariate_frame, with_roles
 from plurigp.data.weights import row_weights
 from plurigp.estimator.checkpoints import Checkpoint
@@ -32,8 +33,6 @@ from plurigp.inference.batches import TrainingTable
 from plurigp.inference.prior import group_moments
 from plurigp.likelihoods.layout import make_layout
 from plurigp.likelihoods.registry import import_families
-
-BY_NAME = "To match columns by name and leave out others, pass model.schema_.matching(table)."
 
 
 class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -52,6 +51,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         not named); scores are in full all the same.
     views : {"labs": [columns], "diagnoses": [columns]}: weights that let every view count as the one with fewest
         columns does, so that many columns of one sort do not drown a few of another.
+    pool_rare_levels : levels of text that fewer rows have count as one level, "other", and are not kept by name.
     n_inducing : inducing points M (capped at the number of rows).
     kernel : "rbf", "matern52", "linear" or a sum such as "linear+rbf".
     encoder : "factors" (the factor-analysis posterior given the observed cells, corrected by networks), "masked"
@@ -90,6 +90,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         covariates_missing: str = "error",
         column_weights: Mapping[str, float] | None = None,
         views: Mapping[str, Sequence[str]] | None = None,
+        pool_rare_levels: int = 0,
         n_inducing: int = 50,
         kernel: str = "rbf",
         encoder: str = "factors",
@@ -119,6 +120,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.covariates_missing = covariates_missing
         self.column_weights = column_weights
         self.views = views
+        self.pool_rare_levels = pool_rare_levels
         self.n_inducing = n_inducing
         self.kernel = kernel
         self.encoder = encoder
@@ -182,7 +184,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         weights, schema = row_weights(sample_weight, rows), infer_schema(rows, self.schema)
         if isinstance(sample_weight, str):
             schema = schema.override({sample_weight: {"kind": ASIDE, "reason": "row weights"}})
-        schema = with_roles(schema, self.get_params(deep=False), rows)
+        schema = pooled_schema(rows, with_roles(schema, self.get_params(deep=False), rows), self.pool_rare_levels)
         coder = Coder.fit(rows, schema, weights)
         return training_table(rows, coder, self.dtype, weights), coder
 
@@ -207,18 +209,18 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     # --- tables ---
 
     def _rows(self, X: Any, reset: bool) -> Rows:
-        """The table; after fit, its columns must be those of the fit, by name, or by place where one side has none."""
+        """The table; after fit, its columns are found by name in any order, or by place where one side has none."""
         if isinstance(X, str | Path) and not (reset and is_parquet(X)):
             X = read_table(X)
         rows = to_rows(X)
-        if not reset and rows.columns.tolist() == list(getattr(self, "feature_names_in_", ())):
-            return rows
         named = isinstance(X, Rows | Mapping) or not rows.in_memory
         named = named or (isinstance(X, list | tuple) and isinstance(X[0], Mapping))
+        if not reset and hasattr(self, "feature_names_in_") and (named or _has_text_names(X)):
+            return rows  # further columns are ignored; one that is missing is an error that names it
         try:
             validate_data(self, pd.DataFrame(columns=rows.columns) if named else X, reset=reset, skip_check_array=True)
         except ValueError as error:
-            raise DataError(f"{str(error).rstrip()}\n{BY_NAME}" if "feature names" in str(error) else error) from None
+            raise DataError(str(error)) from None
         return rows if reset else Rows(rows.frame.set_axis(self.schema_.names, axis=1))
 
     def _table(self, X: Any) -> Table:
@@ -407,6 +409,11 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         features = getattr(self, "feature_names_in_", range(self.n_features_in_))
         return save_fitted(folder, self._fitted, self.get_params(), features)
+
+
+def _has_text_names(X: Any) -> bool:
+    """Whether the table, of any make, names its columns."""
+    return hasattr(X, "columns") and all(isinstance(name, str) for name in X.columns)
 
 
 def load(folder: str | Path, allow_imports: Iterable[str] = ()) -> PluriGP:

@@ -8,7 +8,7 @@ import platform
 import sys
 from collections.abc import Iterator
 from concurrent.futures import Future, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from threading import Thread
@@ -22,6 +22,7 @@ from plurigp.core.threads import SharedContext, single_blas_thread
 from plurigp.core.types import INTERRUPTED
 
 CACHE_VARIABLE = "PLURIGP_CACHE"  # a folder for compiled programs; empty switches the cache off
+MAX_CACHE_BYTES = 2**30  # of all programs; the least recently used ones go first
 MIN_COMPILE_SECONDS = 0.3  # programs that compile faster are not cached
 
 
@@ -39,7 +40,26 @@ def cache_folder() -> Path | None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError:
         return None
-    return folder if os.access(folder, os.W_OK) else None
+    if not os.access(folder, os.W_OK):
+        return None
+    _limit_cache(home)
+    return folder
+
+
+@cache
+def _limit_cache(home: Path) -> None:
+    """Once per process, the least recently used programs are deleted until the rest takes MAX_CACHE_BYTES."""
+    found: list[tuple[float, int, Path]] = []
+    for path in home.glob("jax-*/*"):
+        with suppress(OSError):  # another process may be deleting, too
+            facts = path.stat()
+            found.append((max(facts.st_atime, facts.st_mtime), facts.st_size, path))
+    held = 0
+    for _, size, path in sorted(found, reverse=True):
+        held += size
+        if held > MAX_CACHE_BYTES:
+            with suppress(OSError):
+                path.unlink()
 
 
 @cache

@@ -12,11 +12,11 @@ import pandas as pd
 import plurigp
 from plurigp.data import Schema
 from plurigp.data.scale import out_of_scale_message, out_of_scale_row
-from plurigp.data.schema import detail
 from plurigp.study.findings import characterise
 from plurigp.study.findings.assess import predictive_scores
 from plurigp.study.findings.characterise import Groups, Values, read_values, split_groups
 from plurigp.study.findings.cluster import informative_part, refit_mixture
+from plurigp.study.findings.disclosure import pooled_bins, public_detail, without_few_cells
 from plurigp.study.findings.mixture import memberships, responsibilities
 from plurigp.study.findings.robustness import matched
 from plurigp.study.findings.survival import no_outcome, read_outcome, survival_by_subtype
@@ -54,6 +54,7 @@ def assemble_result(  # long: one line for each part of a result
     shown, complete = held_out(frame, scored.coder_, maps.scored.rows, config)
     training = scored.coder_.table(frame.iloc[maps.scored.rows])
     predictions, calibration = predictive_scores(scored, training, shown, complete)
+    least = config.min_count
     view, method = view_of(maps.latent.arrays["mean"], config.seed_of("view"))
     gaps = np.mean([~cells.seen for cells in values.values()], axis=0)
     return StudyResult(
@@ -72,7 +73,7 @@ def assemble_result(  # long: one line for each part of a result
         clusters=clusters,
         consensus=found.consensus,
         nulls=found.nulls,
-        columns=_column_frame(frame, schema, values),
+        columns=_column_frame(frame, schema, values, least),
         selection=maps.selection,
         traces=maps.traces,
         valleys=found.valleys,
@@ -80,9 +81,9 @@ def assemble_result(  # long: one line for each part of a result
         subtypes=found.frame,
         separations=valley_frame(found.valleys, found.group),
         **_described(pool, maps, frame, schema, values, found, config),
-        missingness=characterise.missingness_frame(schema, values, clusters.subtype, clusters.n_strata),
-        predictions=predictions,
-        calibration=calibration,
+        missingness=characterise.missingness_frame(schema, values, clusters.subtype, clusters.n_strata, least),
+        predictions=without_few_cells(predictions, least),
+        calibration=pooled_bins(calibration, least),
         **dict(zip(("survival", "risks", "survival_tests"), outcomes, strict=True)),
         folder=out,
         fitted=pool.model(maps.best.name),
@@ -103,10 +104,10 @@ def _described(
     if n:
         groups, unseen = _split_test(pool, maps, frame, found, config)
         parts.append(("split", {name: cells[unseen] for name, cells in values.items()}, groups))
-    compared = schema if n else Schema(())
+    compared, least = schema if n else Schema(()), config.min_count
     lines: dict[str, list[pd.DataFrame]] = {"characteristics": [], "associations": []}
     for rows, cells, groups in parts:
-        lines["characteristics"].append(characterise.characteristic_frame(compared, cells, groups, n, rows))
+        lines["characteristics"].append(characterise.characteristic_frame(compared, cells, groups, n, rows, least))
         lines["associations"].append(characterise.association_frame(compared, cells, groups, rows))
     return {name: pd.concat(frames, ignore_index=True) for name, frames in lines.items()}
 
@@ -130,16 +131,17 @@ def _split_test(
     return split_groups(model, frame.iloc[unseen].reset_index(drop=True), renamed), unseen
 
 
-def _column_frame(frame: pd.DataFrame, schema: Schema, values: Values) -> pd.DataFrame:
+def _column_frame(frame: pd.DataFrame, schema: Schema, values: Values, least: int) -> pd.DataFrame:
     """The kind of every column, and how much of it is observed: an open end beside a limit is no gap."""
+    told = [public_detail(column, values.get(column.name), least) for column in schema]
     seen = {name: cells.seen for name, cells in values.items()}
     observed = [int(np.sum(seen.get(name, frame[name].notna()))) for name in schema.names]
     return pd.DataFrame(
         {
             "column": list(schema.names),
             "kind": [column.kind for column in schema],
-            "detail": [detail(column) for column in schema],
-            "reason": [column.reason for column in schema],
+            "detail": [shown for shown, _ in told],
+            "reason": [reason for _, reason in told],
             "used": [column.used for column in schema],
             "n_observed": observed,
             "gap_share": [1 - n / len(frame) for n in observed],

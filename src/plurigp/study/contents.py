@@ -104,7 +104,7 @@ def frame_form(columns: Mapping[str, str]) -> Form:
 FRAME = record_form({
     "names": list_form(NAME, 1000),
     "dtypes": list_form(choice_form(*ANY_CELL), 1000),
-    "cells": list_form(lambda *_: None, 1000),
+    "cells": list_form(list_form(lambda *_: None), 1000),
 })  # fmt: skip
 RESULT_FORM = record_form(
     {
@@ -129,11 +129,27 @@ def check_result(content: Mapping[str, Any]) -> None:
         raise FormError(f"field 'config': {error}") from None
     if not 1 <= facts["n_strata"] <= facts["n_rows"]:
         raise FormError("field 'facts.n_strata' must be at least 1 and at most n_rows")
-    for name in ("subtypes", "separations", "characteristics", "missingness", "survival", "risks"):
+    _check_strata(content["frames"], facts["n_strata"])
+    for name in ("characteristics", "missingness", "survival", "risks"):
         saved = content["frames"][name]
         if "subtype" in saved["names"]:
             own = saved["cells"][saved["names"].index("subtype")]
             list_form(whole_form(0, facts["n_strata"]))(own, f"frames.{name}.subtype")
+
+
+def _check_strata(frames: Mapping[str, Any], K: int) -> None:
+    """A line per stratum, and one per two of them, in order: the report looks them up."""
+    pairs = [(first, second) for first in range(1, K + 1) for second in range(first + 1, K + 1)]
+    for name, due in (("subtypes.subtype", list(range(1, K + 1))), ("separations.subtype", [a for a, _ in pairs]),
+                      ("separations.other", [b for _, b in pairs])):  # fmt: skip
+        frame, column = name.split(".")
+        saved = frames[frame]
+        held = saved["cells"][saved["names"].index(column)] if column in saved["names"] else []
+        if held != due:
+            raise FormError(f"field 'frames.{name}' must number the strata 1 to {K} in order")
+    own = frames["subtypes"]
+    for column in ("nearest", "group"):
+        list_form(whole_form(1, K))(own["cells"][own["names"].index(column)], f"frames.subtypes.{column}")
 
 
 def checked_frame(name: str, frame: pd.DataFrame) -> pd.DataFrame:
@@ -166,9 +182,9 @@ def check_result_arrays(arrays: Mapping[str, np.ndarray], facts: Mapping[str, An
             raise FormError(f"array {name!r} is {'missing' if name in AXES else 'not known'}")
     for name, (kind, axes) in AXES.items():
         array, expected = arrays[name], axes.split()
-        found = dict(zip(expected, array.shape, strict=False))
+        found = zip(expected, array.shape, strict=False)
         fits = array.dtype.kind == kind and array.ndim == len(expected)
-        if not fits or any(lengths.setdefault(axis, n) != n for axis, n in found.items()):
+        if not fits or any(lengths.setdefault(axis, n) != n for axis, n in found):
             raise FormError(f"array {name!r} ({'×'.join(map(str, array.shape))}) does not fit the others")
         if kind == "f" and (np.isinf(array).any() or (np.isnan(array).any() and not name.startswith(MAY_BE_UNKNOWN))):
             raise FormError(f"array {name!r} holds numbers that are not finite")

@@ -14,6 +14,7 @@ from plurigp.core.forms import list_form, mapping_form, record_form, text_form, 
 from plurigp.core.text import at, jsonable, show
 from plurigp.core.types import DataError
 from plurigp.data import Coder, Rows, Schema, infer_schema, to_rows
+from plurigp.data.pooling import pooled_schema
 from plurigp.data.roles import with_roles
 from plurigp.study.assemble import assemble_result
 from plurigp.study.findings.survival import read_outcome
@@ -106,6 +107,7 @@ def settled_schema(table: Any, given: Any, config: StudyConfig) -> Schema:
             f"are fewer than {FEWEST_PER_CLUSTER} each; ask for at most {most}."
         )
     schema = with_roles(infer_schema(rows, given), config.model, rows)
+    schema = pooled_schema(rows, schema, config.pool_rare_levels)
     if config.time is not None and config.event is not None:
         read_outcome(rows.frame, config.time, config.event)
         outcome = {"kind": "aside", "reason": "an outcome, kept for judging subtypes"}

@@ -16,12 +16,13 @@ from plurigp.data.rows import CellBounds
 from plurigp.estimator import PluriGP
 from plurigp.study.findings import contrasts
 from plurigp.study.findings.contrasts import Association, Contrast
+from plurigp.study.findings.disclosure import MIN_COUNT, raised
 from plurigp.study.findings.mixture import Mixture, memberships
 
 Values = dict[str, CellBounds]  # per used column what is known of its cells
 Groups = Callable[[str], np.ndarray]  # a column's name -> subtypes [N], 0 = left out
 Lines = Iterable[tuple[str, Contrast]]  # the level that a line is about, or an empty text
-Compare = Callable[[Column, CellBounds, CellBounds], Lines]  # a column's cells inside a subtype with those outside
+Compare = Callable[[Column, CellBounds, CellBounds, int], Lines]  # cells inside a subtype with those outside; `least`
 
 MIN_CELLS = 5  # observed on either side; with fewer there is no line
 NUMBERS = ("inside", "outside", "estimate", "low", "high", "statistic", "p", "effect")
@@ -37,21 +38,26 @@ def read_values(frame: pd.DataFrame, schema: Schema) -> Values:
     return {column.name: rows.observed(column) for column in schema.used}
 
 
-def characteristic_frame(schema: Schema, values: Values, groups: Groups, K: int, rows: str) -> pd.DataFrame:
-    """Every subtype against the rest, one line per column (per level of a category), q over all of them."""
+def characteristic_frame(
+    schema: Schema, values: Values, groups: Groups, K: int, rows: str, least: int = MIN_COUNT
+) -> pd.DataFrame:
+    """Every subtype against the rest, one line per column (per level of a category), q over all of them.
+
+    Counts of fewer than `least` rows are raised to it; a level that fewer have has no line.
+    """
     lines = [
         {"rows": rows, "subtype": k, "column": column.name, "kind": column.kind, "level": level, **asdict(contrast)}
         for column in schema.used
         for k in range(1, K + 1)
-        for level, contrast in _contrasts(column, values[column.name], groups(column.name), k)
+        for level, contrast in _contrasts(column, values[column.name], groups(column.name), k, least)
     ]
     return _with_q(pd.DataFrame(lines, columns=CHARACTERISTICS))
 
 
-def _contrasts(column: Column, cells: CellBounds, group: np.ndarray, k: int) -> Lines:
+def _contrasts(column: Column, cells: CellBounds, group: np.ndarray, k: int, least: int) -> Lines:
     seen = cells.seen & (group > 0)
     inside, outside = cells[seen & (group == k)], cells[seen & (group != k)]
-    return CONTRASTS[kind_of(column).effect_measure](column, inside, outside) if _enough(inside, outside) else ()
+    return CONTRASTS[kind_of(column).effect_measure](column, inside, outside, least) if _enough(inside, outside) else ()
 
 
 def _enough(*sides: Sized) -> bool:
@@ -59,29 +65,35 @@ def _enough(*sides: Sized) -> bool:
 
 
 def _one_line(contrast: Callable[[CellBounds, CellBounds], Contrast]) -> Compare:
-    return lambda column, inside, outside: [("", contrast(inside, outside))]
+    return lambda column, inside, outside, least: [("", contrast(inside, outside))]
 
 
 def _odds_from(first: int) -> Compare:
     """One line per level, from the one at this place on: of two levels the second says it all."""
 
-    def lines(column: Column, inside: CellBounds, outside: CellBounds) -> Lines:
+    def lines(column: Column, inside: CellBounds, outside: CellBounds, least: int) -> Lines:
         for place, level in list(enumerate(column.levels))[first:]:
-            yield str(level), contrasts.log_odds_ratio(inside.low == place, outside.low == place)
+            yield from _odds(str(level), inside.low == place, outside.low == place, least)
 
     return lines
 
 
-def _mean_level(column: Column, inside: CellBounds, outside: CellBounds) -> Lines:
+def _odds(level: str, inside: np.ndarray, outside: np.ndarray, least: int) -> Lines:
+    """One line, or none where it would rest on too few rows."""
+    shown = raised(inside, outside, least)
+    return [] if shown is None else [(level, contrasts.log_odds_ratio(*shown))]
+
+
+def _mean_level(column: Column, inside: CellBounds, outside: CellBounds, least: int) -> Lines:
     """Levels by their numbers where all are numbers, otherwise counted from 1."""
     numbers = level_numbers(column.levels)
     numbers = np.arange(1.0, len(numbers) + 1) if np.isnan(numbers).any() else numbers
     yield "", contrasts.welch(numbers[inside.low.astype(int)], numbers[outside.low.astype(int)])
 
 
-def _any_and_amount(column: Column, inside: CellBounds, outside: CellBounds) -> Lines:
+def _any_and_amount(column: Column, inside: CellBounds, outside: CellBounds, least: int) -> Lines:
     """Two parts: whether there is anything, and how much where there is."""
-    yield "any", contrasts.log_odds_ratio(inside.low > 0, outside.low > 0)
+    yield from _odds("any", inside.low > 0, outside.low > 0, least)
     amounts = inside.low[inside.low > 0], outside.low[outside.low > 0]
     if _enough(*amounts):
         yield "amount", contrasts.welch_of_logs(*amounts)
@@ -128,16 +140,18 @@ def _association(measure: EffectMeasure, cells: CellBounds, group: np.ndarray) -
             return contrasts.kruskal_wallis(cells.low, group)
 
 
-def missingness_frame(schema: Schema, values: Values, group: np.ndarray, K: int) -> pd.DataFrame:
-    """Share of gaps inside and outside every subtype, with the log odds ratio of a gap."""
+def missingness_frame(
+    schema: Schema, values: Values, group: np.ndarray, K: int, least: int = MIN_COUNT
+) -> pd.DataFrame:
+    """Share of gaps inside and outside every subtype, with the log odds ratio of a gap; small counts are raised."""
     lines = []
     for column in schema.used:
         gap = ~values[column.name].seen
         if 0 < gap.sum() < len(gap):
             for k in range(1, K + 1):
                 sides = gap[group == k], gap[(group > 0) & (group != k)]
-                if _enough(*sides):
-                    lines.append({"subtype": k, "column": column.name, **asdict(contrasts.log_odds_ratio(*sides))})
+                for _, odds in _odds("", *sides, least) if _enough(*sides) else ():
+                    lines.append({"subtype": k, "column": column.name, **asdict(odds)})
     return _with_q(pd.DataFrame(lines, columns=MISSINGNESS))
 
 

@@ -15,18 +15,30 @@ from plurigp.core.text import jsonable, listing, nearest, show
 from plurigp.core.types import DataError
 from plurigp.estimator import PluriGP
 from plurigp.estimator.parameters import check_parameters
+from plurigp.study.findings.disclosure import MIN_COUNT
 
 LEAST = {  # smallest value of each count
     "n_restarts": 1, "batch_size": 1, "selection_rows": 20, "max_clusters": 2, "mixture_inits": 1,
     "max_subtypes": 2, "n_refits": 2, "n_permutations": 0, "n_references": 0, "consensus_rows": 10,
     "sampled_pairs": 1000, "random_state": 0,
+    "min_count": 1, "pool_rare_levels": 0,
 }  # fmt: skip
 MAX_CONFIG_BYTES = 10_000_000
 SHARES = ("test_share", "hidden_share", "outlier_share", "level")
 RULES = ("evidence", "paper")  # by which a study chooses the number of subtypes
-AFTER_FITS = ("title", "level", "horizons", "n_permutations", "consensus_rows", "sampled_pairs")  # may change on resume
+# settings of what is done with finished fits, which may change when a study goes on
+AFTER_FITS = ("title", "level", "horizons", "n_permutations", "consensus_rows", "sampled_pairs", "min_count")
 OneOrMore = Any  # a number or several; a tuple once checked
-SET_BY_STUDY = ("n_components", "schema", "max_epochs", "batch_size", "random_state", "verbose")  # not in `model`
+# parameters of PluriGP that are not in `model`
+SET_BY_STUDY = (
+    "n_components",
+    "schema",
+    "pool_rare_levels",
+    "max_epochs",
+    "batch_size",
+    "random_state",
+    "verbose",
+)  # not in `model`
 
 
 @dataclass(frozen=True)
@@ -46,6 +58,9 @@ class StudyConfig:
         structureless tables, with two half maps each, to see how often the test finds groups in such a table.
     level : of the tests, over all subtypes.
     consensus_rows, sampled_pairs : the full consensus matrix up to so many rows, otherwise so many pairs.
+    min_count : in all that a result shows, counts of fewer rows are raised to it, and levels that fewer rows have are
+        not named; 1 shows everything.
+    pool_rare_levels : levels of categories that fewer rows have count as one level, "other", before anything is fitted.
     time, event, horizons : outcome columns, kept out of the map, and times at which to read off the risk.
     model : further parameters of PluriGP, such as {"kernel": "linear+rbf"}.
     """
@@ -69,6 +84,8 @@ class StudyConfig:
     level: float = 0.05
     consensus_rows: int = 5000
     sampled_pairs: int = 400_000
+    min_count: int = MIN_COUNT
+    pool_rare_levels: int = 0
     time: str | None = None
     event: str | None = None
     horizons: OneOrMore = ()

@@ -1,0 +1,157 @@
+"""Damaged files are refused by name before use; files whose hashes were put right load and answer, or are refused."""
+
+import json
+import resource
+import shutil
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import plurigp
+from plurigp import DataError, Study, load_study
+from plurigp.core.sealed import digest, sealed_json
+from plurigp.report import render_report
+from plurigp.study.fits.store import read_arrays
+from plurigp.study.run import read_started
+
+LONG = (pytest.mark.trust, pytest.mark.timeout(7200))
+FLIPS = [pytest.param(40, id="some"), pytest.param(1000, id="1000", marks=LONG)]
+MUTATIONS = [pytest.param(30, id="some"), pytest.param(5000, id="5000", marks=LONG)]
+MAX_GROWTH = 2**20  # kilobytes of memory that a whole run of mutations may take beyond what it had
+
+
+def read_back(folder: Path, file: Path) -> None:
+    """What the library does with a file of a study's or a model's folder before it uses it."""
+    if file.name.startswith("model."):
+        plurigp.load(file.parent)
+    elif file.parent.name == "fits":
+        read_arrays(file, "delete it")
+    elif file.name == "study.json":
+        read_started(folder)
+    else:
+        load_study(folder)
+
+
+def files_read_back(folder: Path) -> list[Path]:
+    """Tables for people, and the two files to edit, are written but never read back."""
+    kept = [path for path in sorted(folder.rglob("*")) if path.suffix in (".json", ".safetensors")]
+    return kept + list(folder.glob("*.csv"))
+
+
+def refusal(read, folder: Path, file: Path, raw: bytes) -> str | None:
+    """The line by which the damaged file is refused; None where it was read. The file is whole again afterwards."""
+    whole = file.read_bytes()
+    file.write_bytes(raw)
+    try:
+        read(folder, file)
+    except DataError as error:
+        return str(error)
+    finally:
+        file.write_bytes(whole)
+    return None
+
+
+@pytest.mark.parametrize("count", FLIPS)
+@pytest.mark.parametrize("which", ["model_copy", "study_copy"])
+def test_a_flipped_bit_is_found_and_its_file_named(which, count, request, damage, chance):
+    folder = request.getfixturevalue(which)
+    files = files_read_back(folder)
+    for _ in range(count):
+        file = chance.choice(files)
+        line = refusal(read_back, folder, file, damage.flipped(file.read_bytes(), chance))
+        assert line is not None, file.name
+        assert file.name in line
+        assert "\n" not in line
+
+
+@pytest.mark.parametrize("every", [pytest.param(20, id="some"), pytest.param(1, id="100", marks=LONG)])
+@pytest.mark.parametrize("which", ["model_copy", "study_copy"])
+def test_a_file_cut_short_is_found_and_named(which, every, request, damage):
+    folder = request.getfixturevalue(which)
+    for file in files_read_back(folder):
+        for raw in list(damage.cuts(file.read_bytes()))[::every]:
+            line = refusal(read_back, folder, file, raw)
+            assert line is not None, (file.name, len(raw))
+            assert file.name in line
+
+
+def test_a_damaged_fit_ends_a_resumed_study_before_anything_is_fitted(study_copy, secret_table, settings, monkeypatch):
+    """It is named, and deleting it is the remedy: only that fit is repeated."""
+    monkeypatch.setattr("plurigp.study.fits.pool.run_task", None)
+    file = study_copy / "fits" / "refit-001.safetensors"
+    raw = bytearray(file.read_bytes())
+    raw[-3] ^= 16
+    file.write_bytes(raw)
+    with pytest.raises(DataError, match=r"refit-001\.safetensors: was changed.*; delete it and run the study again"):
+        Study(out=study_copy, n_jobs=0, **settings).fit(secret_table)
+
+
+def test_a_damaged_model_of_a_fit_is_named_with_what_to_delete(study_copy, secret_table, settings):
+    file = study_copy / "fits" / "map-0" / "model.safetensors"
+    file.write_bytes(file.read_bytes()[:-1])
+    with pytest.raises(DataError, match=r"map-0/model\.safetensors: was changed.*; delete the folder .*map-0 and run"):
+        Study(out=study_copy, n_jobs=0, **settings).fit(secret_table)
+    shutil.rmtree(file.parent)
+    assert Study(out=study_copy, n_jobs=0, **settings).fit(secret_table).facts["n_rows"] == len(secret_table)
+
+
+def peak() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+@pytest.mark.parametrize("count", MUTATIONS)
+def test_a_signed_change_to_a_model_loads_and_answers_or_is_refused(
+    count, model_folder, used_table, tmp_path, damage, chance
+):
+    before, answered, rows = peak(), 0, used_table.head(3)
+    for number in range(count):
+        folder = Path(shutil.copytree(model_folder, tmp_path / str(number)))
+        what = damage.mutate_model(folder, chance)
+        with warnings.catch_warnings(action="ignore"):
+            try:
+                model = plurigp.load(folder)
+                assert np.asarray(model.transform(rows)).shape[0] == 3
+                assert len(model.impute(rows)) == 3
+                answered += 1
+            except DataError as error:
+                assert "\n" not in str(error), what
+        shutil.rmtree(folder)
+    assert 0 < answered < count
+    assert peak() - before < MAX_GROWTH
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("count", MUTATIONS)
+def test_a_signed_change_to_a_result_is_reported_or_refused(count, study_folder, tmp_path, damage, chance, monkeypatch):
+    monkeypatch.setattr("plurigp.report.page.plotly_js", lambda: "")  # four megabytes that are the same in every page
+    before, answered = peak(), 0
+    for number in range(count):
+        folder = Path(
+            shutil.copytree(study_folder, tmp_path / str(number), ignore=shutil.ignore_patterns("fits", "tables"))
+        )
+        what = damage.mutate_result(folder, chance)
+        with warnings.catch_warnings(action="ignore"):
+            try:
+                assert "</html>" in render_report(load_study(folder))
+                answered += 1
+            except DataError as error:
+                assert "\n" not in str(error), what
+                assert str(folder) in str(error), what
+        shutil.rmtree(folder)
+    assert 0 < answered < count
+    assert peak() - before < MAX_GROWTH
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("dtype", ["BF16", "F8_E4M3", "F8_E5M2"])
+def test_arrays_of_a_dtype_that_is_never_written_are_named(dtype, model_copy, damage):
+    arrays, manifest = model_copy / "model.safetensors", model_copy / "model.json"
+    raw = damage.of_other_dtype(arrays.read_bytes(), dtype)
+    arrays.write_bytes(raw)
+    body = json.loads(manifest.read_text()) | {"arrays_sha256": digest(raw)}
+    body.pop("manifest_sha256")
+    manifest.write_text(sealed_json(body, "manifest_sha256"))
+    with pytest.raises(DataError, match=rf"model\.safetensors: array '.*' has dtype '{dtype}', which plurigp never"):
+        plurigp.load(model_copy)
