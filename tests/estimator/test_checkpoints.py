@@ -184,6 +184,25 @@ def test_damage_is_found_and_named(folder, name):
                 estimator().fit(table(), checkpoint=folder)
 
 
+WRONG_FACTS = {
+    "steps": {"n_steps": "many"},
+    "another generator": {"rng": {"bit_generator": "MT19937", "state": {}}},
+    "no state": {"rng": {}},
+    "a state out of range": {"rng": {"bit_generator": "PCG64", "state": {"state": -1, "inc": 1}}},
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG_FACTS)
+def test_facts_with_the_right_hash_are_checked_all_the_same(folder, wrong):
+    path = folder / "run-1.safetensors"
+    arrays, facts = checkpoints._read_run(path)
+    text = json.dumps({**facts, **WRONG_FACTS[wrong]})
+    digest = checkpoints._content_digest(text, arrays)
+    path.write_bytes(checkpoints.save_tensors(arrays, {"facts": text, "sha256": digest}))
+    with pytest.raises(DataError, match=r"run-1\.safetensors: was changed or cut short"):
+        estimator().fit(table(), checkpoint=folder)
+
+
 def test_other_peoples_files_are_left_alone(tmp_path):
     (tmp_path / "thesis.txt").write_text("years of work")
     with pytest.raises(DataError, match="holds other files and no checkpoint; name an empty or a new folder"):

@@ -100,7 +100,7 @@ class Checkpoint:
             arrays, facts = _read_run(self._path)
             if facts["fit"] == self.about_sha256:
                 return snapshot_from(arrays, facts, spec, model, optimizer)
-        except (SafetensorError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        except (SafetensorError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
             _refuse_broken(self._path)
         raise DataError(f"{self._path}: is of another fit than {ABOUT} beside it; {ELSE}")
 

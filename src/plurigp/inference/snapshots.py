@@ -41,6 +41,7 @@ def snapshot_from(
     for name, kind in FACTS.items():
         if type(facts.get(name)) is not kind:
             raise ValueError(f"{name!r} is missing or is no {kind.__name__}")
+    np.random.default_rng().bit_generator.state = facts["rng"]  # raises where it is none
     state = running_shapes(start_state(spec, model, optimizer))
     n_epochs = len(arrays.get("epochs.jitter", ()))
     shapes = {"state": state, "epochs": _epoch_shapes(spec, model, n_epochs)}
