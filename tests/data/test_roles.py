@@ -1,4 +1,4 @@
-"""Roles of columns: covariates, weights by name and by view, in all forms of a schema; what makes no sense is refused."""
+"""Roles of columns: covariates, weights by name and by view, in all forms of a schema; nonsense is refused."""
 
 import numpy as np
 import pandas as pd

@@ -105,7 +105,7 @@ def test_what_needs_covariates_says_so(world, adjusted):
         adjusted.inverse_transform(np.zeros((1, 1)))
     with pytest.raises(DataError, match="column 'site', row 0"):
         adjusted.counterfactual(world.table, {"site": "C"})
-    with pytest.raises(ValueError, match="level=2.0 must lie between 0 and 1"):
+    with pytest.raises(ValueError, match=r"level=2\.0 must lie between 0 and 1"):
         adjusted.counterfactual(world.table, {"site": "A"}, level=2.0)
     with pytest.raises(ValueError, match="covariates=3 must be a list"):
         PluriGP().set_params(covariates=3).fit(world.table)

@@ -45,6 +45,9 @@ class StudyConfig:
     level : of the tests, over all subtypes.
     consensus_rows, sampled_pairs : the full consensus matrix up to so many rows, otherwise so many pairs.
     time, event, horizons : outcome columns, kept out of the map, and times at which to read off the risk.
+    groups : the column that names the group of a row, such as its patient: splits and halves keep a group together.
+    weights : the column that says how often each row counts.
+    guides : {"column": weight}: outcome columns that inform the map with this weight and are therefore not tested.
     model : further parameters of PluriGP, such as {"kernel": "linear+rbf"}.
     """
 
@@ -70,6 +73,9 @@ class StudyConfig:
     time: str | None = None
     event: str | None = None
     horizons: OneOrMore = ()
+    groups: str | None = None
+    weights: str | None = None
+    guides: Any = field(default_factory=dict)
     random_state: int = 0
     model: Any = field(default_factory=dict)
 
@@ -100,8 +106,9 @@ class StudyConfig:
             "below which a cluster is an outlier; ask for fewer or lower outlier_share.",
         )
         _check_model(self.model)
+        _require(isinstance(self.guides, Mapping), f"guides = {show(self.guides)} must hold weights by column.")
         settled = {"n_components": tuple(map(int, dimensions)), "horizons": tuple(map(float, horizons))}
-        for name, value in {**settled, "model": dict(self.model)}.items():
+        for name, value in {**settled, "model": dict(self.model), "guides": dict(self.guides)}.items():
             object.__setattr__(self, name, value)  # frozen
 
     def seed_of(self, name: str) -> int:
