@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from plurigp.cli.answers import gaps, impute, sample, score, transform
+from plurigp.cli.answers import counterfactual, gaps, impute, sample, score, transform
 from plurigp.cli.check import check
 from plurigp.cli.cohort import cohort
 from plurigp.cli.demo import demo
@@ -17,7 +17,7 @@ from plurigp.cli.fit import fit
 from plurigp.cli.report import report
 from plurigp.cli.study import study
 
-VERBS = (cohort, check, fit, transform, impute, gaps, score, sample, study, report, explore, demo)
+VERBS = (cohort, check, fit, transform, impute, gaps, counterfactual, score, sample, study, report, explore, demo)
 
 app = typer.Typer(
     name="plurigp",
