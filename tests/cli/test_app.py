@@ -14,6 +14,7 @@ VERBS = (
     "transform",
     "impute",
     "gaps",
+    "counterfactual",
     "score",
     "sample",
     "study",

@@ -99,6 +99,15 @@ def test_fit_and_sample_with_a_covariate(home, tmp_path):
     assert result.exit_code == 0, result.stderr
     assert list(pd.read_csv(drawn)) == ["albumin", "diabetes", "smoker", "visits"]
     assert run("transform", tmp_path / "model", home / "t.csv", "--out", tmp_path / "x.csv").exit_code == 0
+    for at in (0, 1):
+        to = tmp_path / f"at_{at}.csv"
+        result = run("counterfactual", tmp_path / "model", home / "t.csv", "--at", f"outcome={at}", "--out", to)
+        assert result.exit_code == 0, result.stderr
+    one, other = (pd.read_csv(tmp_path / f"at_{at}.csv") for at in (0, 1))
+    assert len(one) == N_ROWS
+    assert (one["albumin"] != other["albumin"]).all()
+    refused = run("counterfactual", home / "model", home / "t.csv", "--at", "outcome=1", "--out", tmp_path / "no.csv")
+    assert "has no covariates" in refused.stderr
     manifest = json.loads((tmp_path / "model" / "model.json").read_text())
     weights = {c["name"]: c["weight"] for c in manifest["coder"]["schema"]["columns"]}
     assert weights["visits"] == weights["albumin"] == 0.5

@@ -1,4 +1,4 @@
-"""Roles of columns: covariates, weights by name and by view, in all forms of a schema; what is refused."""
+"""Roles of columns: covariates, weights by name and by view, in all forms of a schema; nonsense is refused."""
 
 import numpy as np
 import pandas as pd
@@ -37,6 +37,7 @@ def test_views_count_alike_and_no_weight_exceeds_one():
 def test_weights_are_written_and_read_again():
     given = with_roles(SCHEMA, {"column_weights": {"c": 0.25}})
     assert "weight = 0.25" in given.to_toml()
+    assert given.summary().set_index("column").loc["c", "detail"] == "weight 0.25"
     assert SCHEMA.to_toml().count("weight") == 0
     assert Schema.from_toml(given.to_toml())["c"].weight == 0.25
     assert Schema.from_dict(given.to_dict()) == given
@@ -71,6 +72,7 @@ def test_covariates_are_given_and_not_used():
     assert [c.name for c in schema.used] == [*"abcde", "limit"]
     assert [c.name for c in schema.aside] == ["id"]
     assert "covariate = true" in schema.to_toml()
+    assert schema.summary().set_index("column").loc["site", "detail"] == "covariate; 'A', 'B', 'C'"
     assert Schema.from_toml(schema.to_toml()).covariates == schema.covariates
     with pytest.raises(DataError, match="column 'site': covariate must be true or false"):
         SCHEMA.override({"site": {"covariate": "yes"}})

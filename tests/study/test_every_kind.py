@@ -16,6 +16,7 @@ from plurigp.study.findings.null import structureless_table
 N = 150
 INF = np.inf
 SETTINGS = {
+    "min_count": 1,  # every count as it is
     "n_components": (2,), "n_restarts": 1, "max_epochs": 2, "n_refits": 2, "n_references": 1, "n_permutations": 20,
     "max_subtypes": 2, "n_subtypes": 2, "mixture_inits": 2, "max_clusters": 4, "level": 0.4, "test_share": 1 / 6,
     "selection_rows": 90, "model": {"calibrate": False, "n_inducing": 6},  # 75 rows a batch, 15 held out: few programs

@@ -1,4 +1,4 @@
-"""What a trained model answers: `transform`, `impute`, `gaps`, `score` and `sample`."""
+"""What a trained model answers: `transform`, `impute`, `gaps`, `counterfactual`, `score` and `sample`."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -152,6 +152,35 @@ def gaps(
         lines = fitted.describe_gaps(frame, n_draws=draws, random_state=seed)
     write_table(lines, out, safe)
     say(f"described {len(lines)} gaps and wrote {out}")
+
+
+def counterfactual(
+    model: ModelIn,
+    table: TableIn,
+    at: Annotated[list[str], typer.Option(metavar="COLUMN=VALUE", help="Another value of a covariate; repeatable.")],
+    out: TableOut,
+    force: Force = False,
+    safe: SpreadsheetSafe = False,
+    missing: Missing = None,
+    sep: Sep = None,
+    decimal: Decimal = None,
+) -> None:
+    """Predict the same rows with other covariates.
+
+    Places every row by its own cells and covariates and writes the value expected of every column, or its
+    most probable level, with the covariates given by --at. Other covariates stay as they are. The model must have been
+    fitted with --covariate.
+
+    \b
+    Example:
+      plurigp counterfactual model patients.csv --at site=B --out at_site_b.csv
+    """
+    check_table(out, force)
+    fitted, frame = _model_and_rows(model, table, sep, decimal, missing)
+    with about(table):
+        expected = fitted.counterfactual(frame, as_covariates(at))
+    write_table(expected, out, safe)
+    say(f"predicted {len(expected)} rows at {', '.join(at)} and wrote {out}")
 
 
 def score(

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from plurigp.cli.answers import gaps, impute, sample, score, transform
+from plurigp.cli.answers import counterfactual, gaps, impute, sample, score, transform
 from plurigp.cli.check import check
 from plurigp.cli.cohort import cohort
 from plurigp.cli.compare import compare_runs
@@ -21,7 +21,7 @@ from plurigp.cli.report import report
 from plurigp.cli.study import study
 from plurigp.cli.table_one import describe_groups
 
-VERBS = (cohort, check, fit, transform, impute, gaps, score, sample, study, report, explore, demo)
+VERBS = (cohort, check, fit, transform, impute, gaps, counterfactual, score, sample, study, report, explore, demo)
 NAMED_VERBS: dict[str, Callable[..., None]] = {  # whose names are functions of the library already
     "pool": pool_estimates,
     "table-one": describe_groups,

@@ -41,7 +41,7 @@ def as_covariates(given: list[str] | None) -> dict[str, str] | None:
     return values or None
 
 
-def as_column_weights(given: list[str] | None) -> dict[str, float] | None:
+def as_column_weights(given: list[str] | None, option: str = "--column-weight") -> dict[str, float] | None:
     """{column: weight} from COLUMN=W."""
     weights = {}
     for text in given or []:
@@ -51,7 +51,7 @@ def as_column_weights(given: list[str] | None) -> dict[str, float] | None:
         except ValueError:
             name = ""
         if not name:
-            raise CommandError(f"--column-weight {text!r}: write COLUMN=W with a number W, such as crp=0.5.")
+            raise CommandError(f"{option} {text!r}: write COLUMN=W with a number W, such as crp=0.5.")
     return weights or None
 
 

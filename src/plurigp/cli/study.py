@@ -24,6 +24,7 @@ from plurigp.cli.options import (
     read_input,
 )
 from plurigp.cli.report import REPORT, write_page
+from plurigp.cli.roles import Covariate, as_column_weights
 from plurigp.cli.text import say, say_json, say_table
 
 if TYPE_CHECKING:
@@ -58,6 +59,17 @@ def study(  # long: its options
     horizon: Annotated[
         list[float] | None, typer.Option(metavar="T", help="Report the risk within this time; repeatable.")
     ] = None,
+    groups: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Column of the patient of a row: no split separates his rows.")
+    ] = None,
+    weights: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Column that says how often each row counts.")
+    ] = None,
+    guide: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN=W", help="Outcome that informs the map with weight W, untested; repeatable."),
+    ] = None,
+    covariate: Covariate = None,
     seed: Annotated[
         int | None, typer.Option(metavar="N", min=0, max=2**32 - 1, help="Random seed.", show_default="0")
     ] = None,
@@ -87,8 +99,11 @@ def study(  # long: its options
 
     options = given(n_components=components, n_subtypes=subtypes, n_refits=refits, n_references=references,
                     max_epochs=epochs, pool_rare_levels=pool_rare_levels,
-                    time=time, event=event, horizons=horizon, random_state=seed)  # fmt: skip
+                    time=time, event=event, horizons=horizon, random_state=seed, groups=groups,
+                    weights=weights, guides=as_column_weights(guide, "--guide"))  # fmt: skip
     settings = ({} if config is None else read_config(config)) | options
+    if covariate:
+        settings["model"] = {**settings.get("model", {}), "covariates": covariate}
     planned = Study(out=out, n_jobs=jobs, dask=dask, verbose=not json, **settings)
     rows = to_rows(read_input(table, sep, decimal, missing))
     with about(table):

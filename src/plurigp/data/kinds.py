@@ -170,6 +170,11 @@ _ENTRIES = (
 # fmt: on
 
 KINDS: dict[str, Kind] = {kind.name: kind for kind in _ENTRIES}
+PLAIN_NUMBERS, PLAIN_LEVELS, TIMES_TO_EVENT = (
+    "gaussian",
+    "categorical",
+    "weibull",
+)  # what a column can be read as at will
 
 _BETTER_FIT = {  # kinds that take what another refuses
     "text": ("categorical", ASIDE),

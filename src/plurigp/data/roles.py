@@ -10,7 +10,7 @@ import pandas as pd
 from plurigp.core.text import at, listing, nearest, show
 from plurigp.core.types import DataError
 from plurigp.data.column import ASIDE, Column, checked_settings
-from plurigp.data.kinds import kind_of
+from plurigp.data.kinds import PLAIN_LEVELS, PLAIN_NUMBERS, kind_of
 from plurigp.data.rows import Rows
 from plurigp.data.schema import Schema, check_names
 
@@ -40,7 +40,7 @@ def _check_covariate(column: Column) -> None:
         raise DataError(f"{finding}; declare its kind or do not name it.")
     if column.covariate and (kind_of(column).has_bounds or column.companion is not None):
         finding = f"{at(column.name)}: is {column.kind}, whose cells are not single known values, and no covariate"
-        raise DataError(f'{finding}; declare it "gaussian" or "categorical".')
+        raise DataError(f'{finding}; declare it "{PLAIN_NUMBERS}" or "{PLAIN_LEVELS}".')
 
 
 def _with_weights(schema: Schema, column_weights: Mapping[str, Any], views: Mapping[str, Any]) -> Schema:

@@ -139,7 +139,15 @@ class Schema:
 
 
 def detail(column: Column) -> str:
-    """What its kind needs to know, in a few words."""
+    """What its kind needs to know, and its role, in a few words."""
+    roles = [
+        *(["covariate"] if column.covariate else []),
+        *([f"weight {column.weight:g}"] if column.weight != 1 else []),
+    ]
+    return "; ".join(part for part in (*roles, _kind_detail(column)) if part)
+
+
+def _kind_detail(column: Column) -> str:
     if column.levels:
         return listing(map(show, column.levels), limit=5)
     if column.trials is not None:

@@ -8,6 +8,7 @@ import numpy as np
 from plurigp.core.text import at
 from plurigp.core.types import DataError
 from plurigp.data.column import Column
+from plurigp.data.kinds import PLAIN_NUMBERS
 from plurigp.data.rows import Rows
 
 MAX_REPEATED = 2_000_000  # rows that stand for a weighted table where moments are measured, at most
@@ -19,7 +20,7 @@ def row_weights(given: Any, rows: Rows) -> np.ndarray | None:
     if given is None:
         return None
     if isinstance(given, str):
-        place, weights = at(given), rows.numbers(Column(given, "gaussian"))[:, 0]
+        place, weights = at(given), rows.numbers(Column(given, PLAIN_NUMBERS))[:, 0]
     else:
         place, weights = "sample_weight", _as_numbers(given, len(rows))
     wrong = ~(np.isfinite(weights) & (weights >= 0))

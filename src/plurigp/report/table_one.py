@@ -10,7 +10,7 @@ from plurigp.core.text import at, bare, listing, show
 from plurigp.core.types import DataError
 from plurigp.data import ASIDE, Coder, Column, Rows, Schema, infer_schema, to_rows
 from plurigp.data.frames import check_present
-from plurigp.data.kinds import kind_of
+from plurigp.data.kinds import PLAIN_LEVELS, kind_of
 from plurigp.data.limits import text_of_bounds
 from plurigp.report import words
 from plurigp.report.map import studied_cells
@@ -86,7 +86,7 @@ def _groups(rows: Rows, schema: Schema, by: str | StudyResult | None) -> tuple[n
         check_present([by], rows.columns)
         column = schema[by]
         if column.kind == ASIDE or not column.levels:
-            column = Coder.fit(rows.frame[[by]], Schema((Column(by, "categorical"),))).schema[by]
+            column = Coder.fit(rows.frame[[by]], Schema((Column(by, PLAIN_LEVELS),))).schema[by]
         cells = to_rows(rows.frame[[by]]).observed(column)
         group = np.where(cells.seen, cells.low + 1, 0).astype(int)
         names, why = [_level_name(by, level) for level in column.levels], f"no {words.shown(by, 60)} is known"

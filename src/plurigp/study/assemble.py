@@ -47,7 +47,7 @@ def assemble_result(  # long: one line for each part of a result
     found = find_subtypes(maps, config)
     clusters, values = found.clusters, read_values(frame, schema)
     outcomes = no_outcome()
-    if config.time is not None and config.event is not None:
+    if config.time is not None and config.event is not None and config.time not in config.guides:
         observed = read_outcome(frame, config.time, config.event)
         outcomes = survival_by_subtype(*observed, clusters.subtype, clusters.n_strata, config.horizons)
     scored = pool.model(maps.scored.name)
@@ -60,7 +60,7 @@ def assemble_result(  # long: one line for each part of a result
     return StudyResult(
         facts={
             **_facts(frame, schema, maps, found, config),
-            "notes": _notes(schema, values, maps),
+            "notes": [*_notes(schema, values, maps), *_refusals(config)],
             "view_method": method,
             "test_rows": len(complete.seen),
             "hidden_cells": int(predictions["cells"].sum()),
@@ -104,7 +104,8 @@ def _described(
     if n:
         groups, unseen = _split_test(pool, maps, frame, found, config)
         parts.append(("split", {name: cells[unseen] for name, cells in values.items()}, groups))
-    compared, least = schema if n else Schema(()), config.min_count
+    compared = Schema(tuple(c for c in schema if c.name not in config.guides)) if n else Schema(())
+    least = config.min_count
     lines: dict[str, list[pd.DataFrame]] = {"characteristics": [], "associations": []}
     for rows, cells, groups in parts:
         lines["characteristics"].append(characterise.characteristic_frame(compared, cells, groups, n, rows, least))
@@ -174,9 +175,18 @@ def _facts(frame: pd.DataFrame, schema: Schema, maps: Maps, found: Subtypes, con
         "bound": float(maps.latent.facts["bound"]),
         "stopped": maps.latent.facts["stopped"],
         "split_rows": len(frame) - len(maps.halves.rows[0]),
-        "time_column": config.time,
-        "event_column": config.event,
+        "time_column": None if config.time in config.guides else config.time,
+        "event_column": None if config.time in config.guides else config.event,
     }
+
+
+def _refusals(config: StudyConfig) -> list[str]:
+    """Why an outcome is not tested: subtypes that it helped to find differ in it by construction."""
+    return [
+        f"column {name!r} guided the map with weight {weight:g}: tests of it are refused, since the subtypes were "
+        "found with its help; leave it out of guides to test it."
+        for name, weight in config.guides.items()
+    ]
 
 
 def _notes(schema: Schema, values: Values, maps: Maps) -> list[str]:

@@ -14,14 +14,17 @@ from plurigp.core.forms import list_form, mapping_form, record_form, text_form, 
 from plurigp.core.text import at, jsonable, show
 from plurigp.core.types import DataError
 from plurigp.data import Coder, Rows, Schema, infer_schema, to_rows
+from plurigp.data.kinds import TIMES_TO_EVENT
 from plurigp.data.pooling import pooled_schema
 from plurigp.data.roles import with_roles
+from plurigp.data.weights import row_weights
 from plurigp.study.assemble import assemble_result
 from plurigp.study.findings.survival import read_outcome
 from plurigp.study.fits.config import AFTER_FITS, RULES, StudyConfig, config_toml
 from plurigp.study.fits.learn import learn, rows_to_fit
 from plurigp.study.fits.pool import Pool, available_cores
 from plurigp.study.fits.progress import StudyProgress
+from plurigp.study.fits.splits import group_ids
 from plurigp.study.fits.store import errors_name, json_bytes, read_json, write_whole
 from plurigp.study.result import MODEL_FOLDER, StudyResult
 
@@ -108,11 +111,36 @@ def settled_schema(table: Any, given: Any, config: StudyConfig) -> Schema:
         )
     schema = with_roles(infer_schema(rows, given), config.model, rows)
     schema = pooled_schema(rows, schema, config.pool_rare_levels)
-    if config.time is not None and config.event is not None:
-        read_outcome(rows.frame, config.time, config.event)
-        outcome = {"kind": "aside", "reason": "an outcome, kept for judging subtypes"}
-        schema = schema.override(dict.fromkeys((config.time, config.event), outcome))
-    return Coder.fit(rows, schema).schema
+    schema = schema.override(_judges(rows, config) | _set_aside(rows, config))
+    schema = Coder.fit(rows, with_roles(schema, {"column_weights": config.guides}, rows)).schema
+    unused = [name for name in config.guides if not schema[name].used]
+    if unused:
+        raise DataError(f"guides: {at(unused[0])} is set aside and cannot guide the map; declare its kind.")
+    return schema
+
+
+def _judges(rows: Rows, config: StudyConfig) -> dict[str, Any]:
+    """The outcome's columns: set aside, or modelled as the time to an event where the outcome guides the map."""
+    if config.time is None or config.event is None:
+        return {}
+    read_outcome(rows.frame, config.time, config.event)
+    if config.time in config.guides:
+        return {
+            config.time: {"kind": TIMES_TO_EVENT, "event": config.event, "reason": "an outcome that guides the map"}
+        }
+    return dict.fromkeys((config.time, config.event), _aside("an outcome, kept for judging subtypes"))
+
+
+def _set_aside(rows: Rows, config: StudyConfig) -> dict[str, Any]:
+    """Columns that name groups of rows or weigh them, checked before the first fit."""
+    group_ids(rows.frame, config.groups)
+    row_weights(config.weights, rows)
+    reasons = {config.groups: "groups of rows", config.weights: "row weights"}
+    return {name: _aside(reason) for name, reason in reasons.items() if name is not None}
+
+
+def _aside(reason: str) -> dict[str, str]:
+    return {"kind": "aside", "reason": reason}
 
 
 def table_hash(frame: pd.DataFrame) -> str:

@@ -62,6 +62,9 @@ class StudyConfig:
         not named; 1 shows everything.
     pool_rare_levels : levels of categories that fewer rows have count as one level, "other", before anything is fitted.
     time, event, horizons : outcome columns, kept out of the map, and times at which to read off the risk.
+    groups : the column that names the group of a row, such as its patient: splits and halves keep a group together.
+    weights : the column that says how often each row counts.
+    guides : {"column": weight}: outcome columns that inform the map with this weight and are therefore not tested.
     model : further parameters of PluriGP, such as {"kernel": "linear+rbf"}.
     """
 
@@ -89,6 +92,9 @@ class StudyConfig:
     time: str | None = None
     event: str | None = None
     horizons: OneOrMore = ()
+    groups: str | None = None
+    weights: str | None = None
+    guides: Any = field(default_factory=dict)
     random_state: int = 0
     model: Any = field(default_factory=dict)
 
@@ -124,8 +130,9 @@ class StudyConfig:
             "below which a cluster is an outlier; ask for fewer or lower outlier_share.",
         )
         _check_model(self.model)
+        _require(isinstance(self.guides, Mapping), f"guides = {show(self.guides)} must hold weights by column.")
         settled = {"n_components": tuple(map(int, dimensions)), "horizons": tuple(map(float, horizons))}
-        for name, value in {**settled, "model": dict(self.model)}.items():
+        for name, value in {**settled, "model": dict(self.model), "guides": dict(self.guides)}.items():
             object.__setattr__(self, name, value)  # frozen
 
     def seed_of(self, name: str) -> int:

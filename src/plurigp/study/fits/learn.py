@@ -29,6 +29,7 @@ from plurigp.study.findings.valley import Counts
 from plurigp.study.fits.config import StudyConfig
 from plurigp.study.fits.pool import Pool, Tables
 from plurigp.study.fits.select import evidence_of, selection_frame, selection_tasks
+from plurigp.study.fits.splits import first_rows, group_ids, shuffled_rows
 from plurigp.study.fits.tasks import COUNTED, MAP, REFERENCE, REFIT, TRACED, Finished, MapClusters, Task, most_clusters
 
 VERY_STRONG = 5.0  # nats of evidence
@@ -65,7 +66,8 @@ def learn(pool: Pool, frame: pd.DataFrame, config: StudyConfig) -> Maps:
 
 def _learn(pool: Pool, frame: pd.DataFrame, config: StudyConfig) -> Maps:
     N = len(frame)
-    tries = selection_tasks(N, config)
+    groups = group_ids(frame, config.groups)
+    tries = selection_tasks(N, config, groups)
     tried = pool.run(tries, lambda _: frame)
     selection = selection_frame(tries, tried)
     line = selection[selection["chosen"]].iloc[0]
@@ -77,9 +79,9 @@ def _learn(pool: Pool, frame: pd.DataFrame, config: StudyConfig) -> Maps:
     rule = config.max_clusters, config.mixture_inits, config.outlier_share, config.seed_of("paper")
     paper = in_background(partial(paper_mixture, x, *rule, sd))
     ladder, cut = cut_map(x, sd, config, paper)
-    halves = refit_tasks(config, Q, cut, x)
+    halves = refit_tasks(config, Q, cut, x, groups)
     refitted = pool.run(halves, lambda _: frame)
-    references = reference_tasks(N, config, Q, cut)
+    references = reference_tasks(N, config, Q, cut, groups)
     drawn = pool.run(references, _structureless(pool, restarts[best], frame, config)) if references else []
     everything = list(zip([*tries, *restarts, *halves], [*tried, *mapped, *refitted], strict=True))
     return Maps(
@@ -134,28 +136,39 @@ def cut_map(
     return ladder, part.embed(fit_mixture(part.x, K, Starts(part.x, seed)))
 
 
-def refit_tasks(config: StudyConfig, Q: int, cut: FittedMixture, mean: np.ndarray) -> list[Task]:
+def refit_tasks(
+    config: StudyConfig, Q: int, cut: FittedMixture, mean: np.ndarray, groups: np.ndarray | None = None
+) -> list[Task]:
     """Random halves of the rows, each followed by its complement; their clusters start from the map's."""
     N, shares = len(mean), responsibilities(cut.mixture, mean)
-    halves = [rows for pair in range(config.n_refits // 2) for rows in _halves(N, config, f"{REFIT}-{pair}")]
+    names = [f"{REFIT}-{pair}" for pair in range(config.n_refits // 2)]
+    halves = [rows for name in names for rows in _halves(N, config, name, groups)]
     return [
         Task(f"{REFIT}-{r:03}", Q, rows, shrinkage=cut.shrinkage, cut=MapClusters(shares[rows], cut.mixture.subtype))
         for r, rows in enumerate(halves)
     ]
 
 
-def reference_tasks(N: int, config: StudyConfig, Q: int, cut: FittedMixture) -> list[Task]:
+def reference_tasks(
+    N: int, config: StudyConfig, Q: int, cut: FittedMixture, groups: np.ndarray | None = None
+) -> list[Task]:
     """Two complementary halves of every structureless table, which has clusters of its own: as many as strata."""
     return [
         Task(f"{REFERENCE}-{r:03}-{h}", Q, rows, table=r, n_clusters=cut.n_strata, shrinkage=cut.shrinkage)
         for r in range(config.n_references)
-        for h, rows in enumerate(_halves(N, config, f"{REFERENCE}-{r}"))
+        for h, rows in enumerate(_halves(N, config, f"{REFERENCE}-{r}", groups))
     ]
 
 
-def _halves(N: int, config: StudyConfig, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Two halves of the same size (of an odd number of rows, one is left out): the same shape compiles once."""
-    shuffled = np.random.default_rng(config.seed_of(f"halves-{name}")).permutation(N)
+def _halves(N: int, config: StudyConfig, name: str, groups: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Two halves of the same size (of an odd number of rows, one is left out): the same shape compiles once.
+
+    With groups, all rows in two parts as equal as whole groups come.
+    """
+    shuffled = shuffled_rows(N, config.seed_of(f"halves-{name}"), groups)
+    if groups is not None:
+        first = first_rows(shuffled, N // 2, groups)
+        return np.sort(first), np.sort(shuffled[len(first) :])
     return np.sort(shuffled[: N // 2]), np.sort(shuffled[N // 2 : 2 * (N // 2)])
 
 

@@ -12,10 +12,10 @@ from plurigp.study.fits.tasks import SELECT, Finished, Task, training_rows
 NO_WORSE = 2.0  # standard errors below the best score: more is significantly worse
 
 
-def selection_tasks(n_rows: int, config: StudyConfig) -> list[Task]:
+def selection_tasks(n_rows: int, config: StudyConfig, groups: np.ndarray | None = None) -> list[Task]:
     """Every dimension with every restart, on the training rows; neighbours differ, so that no two workers compile the
     same program at once."""
-    rows = training_rows(n_rows, config)
+    rows = training_rows(n_rows, config, groups)
     grid = sorted(set(config.n_components))
     return [Task(f"{SELECT}-{Q:02}-{r}", Q, rows) for r in range(config.n_restarts) for Q in grid]
 

@@ -18,6 +18,7 @@ from plurigp.study.findings.cluster import Starts, evidence_ladder, fit_mixture,
 from plurigp.study.findings.mixture import Mixture, log_densities, memberships, strata_moments
 from plurigp.study.findings.valley import count_between
 from plurigp.study.fits.config import RULES, StudyConfig
+from plurigp.study.fits.splits import first_rows, group_ids, shuffled_rows
 
 SELECT, MAP, REFIT, REFERENCE = "select", "map", "refit", "reference"
 FIRST_REFIT = "refit-000"
@@ -140,7 +141,7 @@ def _fit(task: Task, frame: pd.DataFrame, schema: Schema, config: StudyConfig, s
         batch_size=batch,
         random_state=seed,
         **config.model | {"calibrate": task.kind == MAP and config.model.get("calibrate", True)},
-    ).fit(frame.iloc[task.rows].reset_index(drop=True))
+    ).fit(frame.iloc[task.rows].reset_index(drop=True), sample_weight=config.weights)
 
 
 def common_batch(n_rows: int, config: StudyConfig) -> int:
@@ -157,26 +158,26 @@ def fitting_batch(n: int, batch: int) -> int:
 
 def held_out(frame: pd.DataFrame, coder: Coder, rows: np.ndarray, config: StudyConfig) -> tuple[Table, Table]:
     """The test rows with a share of their cells hidden, and complete; the same for every fit of a study."""
-    complete = coder.table(frame.iloc[held_out_rows(len(frame), rows, config)])
+    test = held_out_rows(len(frame), rows, config, group_ids(frame, config.groups))
+    complete = coder.table(frame.iloc[test])
     cells = random_cells(len(complete.seen), complete.schema, config.hidden_share, config.seed_of(HIDDEN))
     return complete.hidden(cells), complete
 
 
-def held_out_rows(n_rows: int, rows: np.ndarray, config: StudyConfig) -> np.ndarray:
-    """The test rows of a map that was learned from `rows`."""
-    return np.setdiff1d(_selection_rows(n_rows, config), rows)
+def held_out_rows(n_rows: int, rows: np.ndarray, config: StudyConfig, groups: np.ndarray | None = None) -> np.ndarray:
+    """The test rows of a map that was learned from `rows`; whole groups, if rows have any."""
+    return np.setdiff1d(_selection_rows(n_rows, config, groups), rows)
 
 
-def training_rows(n_rows: int, config: StudyConfig) -> np.ndarray:
+def training_rows(n_rows: int, config: StudyConfig, groups: np.ndarray | None = None) -> np.ndarray:
     """The rows from which the maps to choose between are learned."""
-    rows, batch = _selection_rows(n_rows, config), common_batch(n_rows, config)
+    rows, batch = _selection_rows(n_rows, config, groups), common_batch(n_rows, config)
     n = max(2, round(len(rows) * (1 - config.test_share)))
-    return np.sort(rows[: n - n % batch if n >= WHOLE_BATCHES * batch else n])
+    return np.sort(first_rows(rows, n - n % batch if n >= WHOLE_BATCHES * batch else n, groups))
 
 
-def _selection_rows(n_rows: int, config: StudyConfig) -> np.ndarray:
-    shuffled = np.random.default_rng(config.seed_of("test")).permutation(n_rows)
-    return shuffled[: config.selection_rows]
+def _selection_rows(n_rows: int, config: StudyConfig, groups: np.ndarray | None = None) -> np.ndarray:
+    return first_rows(shuffled_rows(n_rows, config.seed_of("test"), groups), config.selection_rows, groups)
 
 
 def _hidden_scores(model: PluriGP, frame: pd.DataFrame, rows: np.ndarray, config: StudyConfig) -> dict[str, np.ndarray]:
