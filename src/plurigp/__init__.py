@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from plurigp.study import StudyResult as StudyResult
     from plurigp.study import load_study as load_study
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOME = {
     "PluriGP": "plurigp.estimator",
