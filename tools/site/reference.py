@@ -2,8 +2,10 @@
 
 import importlib
 import os
+import re
 from types import ModuleType
 
+EXAMPLE = re.compile(r"^>>> .*?(?:\n(?=\n)|\Z)", re.MULTILINE | re.DOTALL)
 PACKAGES = ("plurigp", "data", "datasets", "study", "report", "explore", "cohort", "likelihoods")
 
 
@@ -18,7 +20,14 @@ def _package(name: str) -> ModuleType:
 
 def _page(package: ModuleType) -> str:
     entries = (f"::: {_home(package, name)}\n" for name in sorted(package.__all__, key=str.lower))
-    return "\n".join([f"# {package.__name__}\n", f"{package.__doc__}\n", *entries])
+    return "\n".join([f"# {package.__name__}\n", _described(package.__doc__ or ""), *entries])
+
+
+def _described(docstring: str) -> str:
+    """The docstring of a package, its example in blocks; what stands between prompts is text."""
+    about, _, example = docstring.partition("Examples\n--------\n")
+    fenced = EXAMPLE.sub(lambda found: f"```pycon\n{found[0].rstrip()}\n```\n", example)
+    return f"{about.strip()}\n\n{fenced.strip()}\n"
 
 
 def _home(package: ModuleType, name: str) -> str:

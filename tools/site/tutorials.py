@@ -59,6 +59,7 @@ def _run_in_new_process(page: Path, folder: Path) -> None:
         "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]),
         "MPLBACKEND": "svg",
         "NO_COLOR": "1",
+        "PLURIGP_BROWSER": "none",  # a study's figures as files are not shown
         "COLUMNS": "100",
     }
     command = [sys.executable, str(Path(__file__)), str(page.resolve()), str(folder)]
@@ -73,24 +74,24 @@ def run_page(page: Path, folder: Path) -> Executed:
     folder.mkdir(parents=True, exist_ok=True)
     text, parts, last = page.read_text(encoding="utf-8"), [], 0
     with tempfile.TemporaryDirectory() as place, contextlib.chdir(place):
-        Path("bin").mkdir()
-        _install_command(Path("bin"))
+        path = _with_command(Path(place, "bin"))
         for linked in FILE_LINK.findall(text):
             shutil.copy(page.parent / linked, place)
         for found in BLOCK.finditer(text):
-            printed = _python(found[2], names, page) if found[1] == "python" else _shell(found[2])
+            printed = _python(found[2], names, page) if found[1] == "python" else _shell(found[2], path)
             drawn = _figures(folder, page.stem)
             parts += [text[last : found.end()], _shown(printed), *drawn]
             last = found.end()
     return Executed("".join([*parts, text[last:]]), sorted(folder.glob("*.svg")), time.perf_counter() - began)
 
 
-def _install_command(folder: Path) -> None:
-    """`plurigp` on the path, run by this Python from this checkout."""
+def _with_command(folder: Path) -> str:
+    """The search path with `plurigp`, run by this Python from this checkout, in this folder."""
+    folder.mkdir()
     command = folder / "plurigp"
     command.write_text(f'#!/bin/sh\nexec {sys.executable} -m plurigp.cli "$@"\n')
     command.chmod(0o755)
-    os.environ["PATH"] = f"{folder.resolve()}{os.pathsep}{os.environ['PATH']}"
+    return f"{folder}{os.pathsep}{os.environ['PATH']}"
 
 
 def _python(code: str, names: dict[str, object], page: Path) -> str:
@@ -99,8 +100,8 @@ def _python(code: str, names: dict[str, object], page: Path) -> str:
     return out.getvalue()
 
 
-def _shell(code: str) -> str:
-    done = subprocess.run(["sh", "-e", "-c", code], capture_output=True, text=True)
+def _shell(code: str, path: str) -> str:
+    done = subprocess.run(["sh", "-e", "-c", code], env=os.environ | {"PATH": path}, capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"{code}\nends with {done.returncode}:\n{done.stdout}{done.stderr}")
     return done.stdout
