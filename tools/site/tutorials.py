@@ -89,7 +89,8 @@ def _with_command(folder: Path) -> str:
     """The search path with `plurigp`, run by this Python from this checkout, in this folder."""
     folder.mkdir()
     command = folder / "plurigp"
-    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m plurigp.cli "$@"\n')
+    run = f'PYTHONPATH="{ROOT / "src"}:$PYTHONPATH" exec "{sys.executable}" -m plurigp.cli "$@"'
+    command.write_text(f"#!/bin/sh\n{run}\n")
     command.chmod(0o755)
     return f"{folder}{os.pathsep}{os.environ['PATH']}"
 
