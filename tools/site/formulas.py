@@ -8,10 +8,11 @@ BLOCK = re.compile(r"^```math\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def with_formulas(markdown: str) -> str:
-    """The page with every ```math block rendered; lines of a block that end in `\\\\` are lines of the formula."""
+    """The page with every ```math block rendered."""
     return BLOCK.sub(lambda found: _drawn(found[1].strip()), markdown)
 
 
 def _drawn(latex: str) -> str:
-    rendered = convert(latex, display="block").replace("\n", " ")
+    known = latex.replace("{aligned}", "{align*}")  # the same within a display, and known to the converter
+    rendered = convert(known, display="block").replace("\n", " ")
     return f'<div class="formula">{rendered}</div>'
