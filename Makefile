@@ -9,9 +9,10 @@ BIN  := $(VENV)/bin
 CORE := $(VENV)/.installed-core
 DEV  := $(VENV)/.installed-dev
 BENCH := $(VENV)/.installed-bench
+DOCS := $(VENV)/.installed-docs
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all trust check lint format bench clean clean-all
+.PHONY: help demo test test-all trust check lint format docs bench clean clean-all
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
@@ -44,11 +45,16 @@ format: $(DEV) ## put the code in order
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+docs: $(DOCS) ## run the tutorials and build the site into site/; a warning or a broken link is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
+	$(BIN)/python tools/site/check_site.py site
+	@echo 'open site/index.html'
+
 bench: $(BENCH) ## time an epoch beside GPyTorch, in one run
 	$(BIN)/python benchmarks/speed.py
 
 clean: ## remove caches and what the targets wrote
-	rm -rf demo-output build dist .coverage .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf demo-output build dist site .cache .coverage .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find src paper tests benchmarks -type d -name __pycache__ -prune -exec rm -rf {} +
 
 clean-all: clean ## remove .venv too
@@ -69,6 +75,11 @@ $(DEV): pyproject.toml paper/pyproject.toml $(BIN)/python
 $(BENCH): pyproject.toml paper/pyproject.toml $(BIN)/python
 	@echo 'installing plurigp and what it needs into $(VENV)'
 	@$(PIP) --editable ".[bench]" --editable paper
+	@touch $@ $(CORE)
+
+$(DOCS): pyproject.toml $(BIN)/python
+	@echo 'installing plurigp and what its site needs into $(VENV)'
+	@$(PIP) --editable ".[docs]"
 	@touch $@ $(CORE)
 
 # Also runs when the link is dangling, that is, when the Python it was made with has gone.

@@ -7,6 +7,7 @@ from pathlib import Path
 import jax
 import numpy as np
 import pandas as pd
+from provenance import current_commit
 from scipy.stats import norm
 
 import plurigp
@@ -70,6 +71,7 @@ def save(name: str, result: dict) -> None:
     """Results with the versions they came from."""
     RESULTS.mkdir(exist_ok=True)
     versions = {"plurigp": plurigp.__version__, "jax": jax.__version__, "python": platform.python_version()}
+    versions |= {"commit": current_commit()}
     path = RESULTS / f"{name}.json"
     path.write_text(json.dumps({"versions": versions, **result}, indent=1) + "\n")
     print(f"wrote benchmarks/results/{path.name}")

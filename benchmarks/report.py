@@ -1,6 +1,7 @@
 """Turn benchmarks/results/*.json into docs/results.md, so that no figure there is typed by hand.
 
-python benchmarks/report.py
+python benchmarks/report.py            # write the page
+python benchmarks/report.py --stale    # the commands whose figures are older than the code they measure
 """
 
 import argparse
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 from gap_sections import calibration, encoders, imputation, latency, pooling
+from provenance import changed_modules, measured_at, provenance
 from study_sections import killed, planted, size, split, support
 from trust_sections import calibration_cost, covariance_weight, interrupts, steady
 
@@ -30,7 +32,10 @@ LIKELIHOODS = (
     "float64; such a cell counts as −690 nats. A few of them dominate the largest mean differences, so the median and "
     "their proportion are given too.\n"
 )
-FOOT = "Written by `benchmarks/report.py` from `benchmarks/results/`. Every section names the script that measures it."
+FOOT = (
+    "Written by `benchmarks/report.py` from `benchmarks/results/`. Every section names the script that measures it and "
+    "the version that it was measured with; a section whose code has changed since is marked."
+)
 
 
 def recovery(result):
@@ -258,23 +263,40 @@ SECTIONS = {
     "study_support": ("SUPPORT", support),
 }
 
+
+def command(name):
+    """What measures a result."""
+    script = name.replace("_", ".py ") if name.startswith("study_") else f"{name}.py"
+    return f"python benchmarks/{script}"
+
+
+def results():
+    """Path and content of every result that is there, by name, in the order of the page."""
+    paths = {name: HERE / "results" / f"{name}.json" for name in SECTIONS}
+    return {name: (path, json.loads(path.read_text())) for name, path in paths.items() if path.exists()}
+
+
+def stale():
+    """Commands whose figures are older than the code they measure."""
+    older = (name for name, found in results().items() if changed_modules(name, measured_at(*found)))
+    return [command(name) for name in older]
+
+
+def page():
+    """The whole page: every section with its command, its versions and its figures."""
+    lines = ["# Results", "", FOOT]
+    for name, (path, result) in results().items():
+        title, section = SECTIONS[name]
+        head = [f"## {title}", "", f"`{command(name)}`", "", provenance(name, path, result)]
+        lines += ["", *head, "", *section(result)]
+    return "\n".join(lines) + "\n"
+
+
 if __name__ == "__main__":
-    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
-    page = [
-        "# Results",
-        "",
-        FOOT,
-    ]
-    for name, (title, section) in SECTIONS.items():
-        path = HERE / "results" / f"{name}.json"
-        if path.exists():
-            page += [
-                "",
-                f"## {title}",
-                "",
-                f"`python benchmarks/{name.replace('_', '.py ') if name.startswith('study_') else f'{name}.py'}`",
-                "",
-                *section(json.loads(path.read_text())),
-            ]
-    PAGE.write_text("\n".join(page) + "\n", encoding="utf-8")
-    print("wrote docs/results.md")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--stale", action="store_true", help="print the commands to run again and write nothing")
+    if parser.parse_args().stale:
+        print(*stale(), sep="\n")
+    else:
+        PAGE.write_text(page(), encoding="utf-8")
+        print("wrote docs/results.md")

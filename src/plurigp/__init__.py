@@ -1,4 +1,35 @@
-"""One low-dimensional latent Gaussian-process map of a mixed table: one likelihood per column, gaps welcome."""
+"""One low-dimensional latent Gaussian-process map of a mixed table: one likelihood per column, gaps welcome.
+
+Examples
+--------
+A table, the kinds of its columns, a map, and the map from its folder:
+
+>>> import plurigp
+>>> from plurigp.datasets import simulate_cohort
+>>> simulate_cohort(80, n_subtypes=2, n_binary=2, n_real=3, n_proportion=1).table.to_csv("patients.csv", index=False)
+>>> table = plurigp.read_table("patients.csv")
+>>> schema = plurigp.infer_schema(table)
+>>> isinstance(schema, plurigp.Schema), schema["lab_01"].kind
+(True, 'gaussian')
+>>> model = plurigp.PluriGP(2, schema=schema, max_epochs=3, random_state=0).fit(table)
+>>> plurigp.load(model.save("model")).transform(table).shape
+(80, 2)
+
+What is wrong with a table is said in one line, with the remedy:
+
+>>> try:
+...     plurigp.infer_schema(table, {"lab_01": "poisson"})
+... except plurigp.DataError as error:
+...     print(error)  # doctest: +ELLIPSIS
+column 'lab_01', row ...
+
+A study is a StudyResult, in memory or from its folder (far too few refits and epochs here, to be quick):
+
+>>> quick = dict(n_components=2, n_restarts=1, n_refits=2, max_epochs=3, n_permutations=20)
+>>> result = plurigp.Study(out="run", schema=schema, n_jobs=0, **quick).fit(table)
+>>> isinstance(plurigp.load_study("run"), plurigp.StudyResult)
+True
+"""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -20,7 +51,7 @@ if TYPE_CHECKING:
     from plurigp.study import StudyResult as StudyResult
     from plurigp.study import load_study as load_study
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOME = {
     "PluriGP": "plurigp.estimator",

@@ -78,6 +78,29 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     device : a JAX platform name such as "cpu" or "gpu"; None for JAX's default.
     random_state : seed; the same seed, machine and versions give the same bytes.
     verbose : show a progress line when standard error is a terminal.
+
+    Examples
+    --------
+    >>> from plurigp import PluriGP
+    >>> from plurigp.datasets import simulate
+    >>> drawn = simulate(80, 2, {"gaussian": 3, "categorical": 1}, missing=0.1)
+    >>> table = drawn.table
+    >>> model = PluriGP(2, n_groups=2, max_epochs=3, random_state=0).fit(table)
+    >>> x, sd = model.transform(table, return_std=True)
+    >>> x.shape, model.group_probabilities(table).shape, model.inverse_transform(x[:3]).shape
+    ((80, 2), (80, 2), (3, 4))
+    >>> int(model.impute(table).isna().sum().sum()), len(model.impute_draws(table, n_draws=3, random_state=0))
+    (0, 3)
+    >>> model.describe_gaps(table, levels=[0.05, 0.95]).columns.tolist()
+    ['row', 'column', 'kind', 'mean', 'sd', 'q5', 'q95', 'level', 'probability']
+    >>> model.level_probabilities(table, "categorical_1").shape
+    (80, 3)
+    >>> model.score_samples(table).shape, type(model.score(table)), model.effective_sample_size(table).shape
+    ((80,), <class 'float'>, (80,))
+    >>> bool((model.score_cells(table, drawn.truth).notna() == table.isna()).all(axis=None))
+    True
+    >>> model.score_reconstruction(table).shape, model.sample(5, random_state=0).shape, model.save("small").name
+    ((80, 4), (5, 4), 'small')
     """
 
     def __init__(  # long: scikit-learn wants every parameter named, and stored as it is

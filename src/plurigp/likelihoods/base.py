@@ -54,7 +54,7 @@ def two_functions(column: Column) -> int:
 class Likelihood:
     """One family. `y` is a cell's values [W], `f` the column's functions at that row [H].
 
-    `mean` gives what imputation averages over f and x: E[y|f] [1], or a probability per level [H];
+    `mean` gives what imputation averages over f and x: `E[y|f]` of shape [1], or a probability per level [H];
     `point` turns that average into the one coded value a gap is filled with. Both `mean` and `sample` see `y`
     for its companion slots (a binomial's trials, a censored cell's bounds) only. `sample` draws for many cells at once
     ([… W] and [… H], theta spread over them), outside compiled programs and so in NumPy. `start` sees one column's
