@@ -99,7 +99,7 @@ bound_of = jax.jit(lambda spec, *args: bound(spec, *args)[0], static_argnums=0)
 def evaluate(spec: BoundSpec, run: Trained, data: TrainingTable, n_draws: int) -> Bound:
     """The bound of the whole table at the trained parameters, in one piece."""
     n = len(data.values)
-    batch = Batch(*data, np.arange(n), np.ones(n, bool), np.asarray(1, np.float32))
+    batch = Batch(*data[:2], np.arange(n), np.ones(n, bool), np.asarray(1, np.float32))
     return bound_of(replace(spec, n_draws=n_draws), run.model, run.q, batch, jax.random.key(5))
 
 

@@ -17,11 +17,12 @@ from plurigp.answers.pit import identity_maps
 from plurigp.answers.predictor import Predictor, in_precision, make_predictor
 from plurigp.data import Coder, Rows
 from plurigp.estimator.progress import FitProgress
-from plurigp.inference.batches import TrainingTable
+from plurigp.inference.batches import RowSample, TrainingTable
 from plurigp.inference.bound import BoundSpec
 from plurigp.inference.compiling import jax_runtime
 from plurigp.inference.gp.sparse import Posterior, zero_posterior
 from plurigp.inference.model import Model, Settings, init_model
+from plurigp.inference.parallel import row_shards
 from plurigp.inference.schedule import Schedule, enough_epochs
 from plurigp.inference.steps import EpochMetrics
 from plurigp.inference.training import Trained, train
@@ -45,19 +46,25 @@ class FittedModel:
     history: pd.DataFrame
 
 
-def training_table(rows: Rows, coder: Coder, dtype: str) -> TrainingTable:
-    """The rows coded, in block order."""
-    return TrainingTable(*arrange_columns(make_layout(coder.schema), coder.coded_columns(rows), len(rows), dtype))
+def training_table(rows: Rows, coder: Coder, given: Mapping[str, Any]) -> TrainingTable:
+    """The rows coded, in block order; in one of several processes, with its shards of them."""
+    coded = arrange_columns(make_layout(coder.schema), coder.coded_columns(rows), len(rows), given["dtype"])
+    if given["n_shards"] == 1:
+        return TrainingTable(*coded)
+    shards = row_shards(len(rows), int(given["n_shards"]), given["device"])
+    values, seen = (part[shards.own_rows] for part in coded)
+    return TrainingTable(values, seen, shards, RowSample(*coded, np.arange(len(rows), dtype=np.int32)))
 
 
 def fit_model(table: TrainingTable, coder: Coder, given: Mapping[str, Any]) -> FittedModel:
     """Train n_init times, keep the run with the best bound and calibrate it; `given` are PluriGP's parameters."""
-    layout, n_rows = make_layout(coder.schema), len(table.seen)
+    layout, n_rows, n_seen = make_layout(coder.schema), table.n_rows, table.count_seen()
     settings, schedule = _settings(given, n_rows), _schedule(given, n_rows)
-    spec, units = _bound_spec(given, layout, table.seen), _units_by_kind(coder, layout, table.seen)
+    spec, units = _bound_spec(given, layout, n_seen, table), _units_by_kind(coder, layout, n_seen)
+    sample = table.sample.values, table.sample.seen
     seed, shift = as_seed(given["random_state"]), sum(units.values())
     wanted = given["calibrate"] and given["encoder"] != "free"
-    calibration = Calibration(layout, *table, coder.schema, seed) if wanted else None
+    calibration = Calibration(layout, *sample, coder.schema, seed) if wanted else None
     progress = FitProgress(bool(given["verbose"]), int(given["n_init"]), schedule.max_epochs, n_rows, shift)
     runs: list[Trained] = []
 
@@ -71,7 +78,7 @@ def fit_model(table: TrainingTable, coder: Coder, given: Mapping[str, Any]) -> F
         with jax_runtime():
             for own_seed in range(seed, seed + given["n_init"]):
                 progress.phase("compiling")
-                start = init_model(own_seed, settings, coder.schema, layout, *table)
+                start = init_model(own_seed, settings, coder.schema, layout, *sample)
                 runs.append(train(spec, in_precision(start, given["dtype"]), table, schedule, own_seed, on_epoch))
         run = max(runs, key=lambda run: float(run.bound.total))
         model, q = jax.tree.map(np.asarray, (run.model, run.q))
@@ -116,11 +123,11 @@ def _rules(given: Mapping[str, Any], layout: Layout) -> tuple[Rule, ...]:
     return rules_of(layout, None if points is None else int(points))
 
 
-def _bound_spec(given: Mapping[str, Any], layout: Layout, seen: np.ndarray) -> BoundSpec:
-    sampling = given["expectation"] == "sampling"
-    shared = n_shared(layout, seen) if given["optimizer"] == "natural" and not sampling else 0
+def _bound_spec(given: Mapping[str, Any], layout: Layout, n_seen: np.ndarray, table: TrainingTable) -> BoundSpec:
+    sampling, mesh = given["expectation"] == "sampling", None if table.shards is None else table.shards.mesh
+    shared = n_shared(layout, n_seen[None] == table.n_rows) if given["optimizer"] == "natural" and not sampling else 0
     hiding = float(given["hiding"])
-    return BoundSpec(layout, _rules(given, layout), float(given["kl_weight"]), 1, sampling, hiding, shared)
+    return BoundSpec(layout, _rules(given, layout), float(given["kl_weight"]), 1, sampling, hiding, shared, mesh)
 
 
 def _schedule(given: Mapping[str, Any], n_rows: int) -> Schedule:
@@ -143,12 +150,12 @@ def _on_device(device: str | None) -> AbstractContextManager[Any]:
 # --- what is told of a run ---
 
 
-def _units_by_kind(coder: Coder, layout: Layout, seen: np.ndarray) -> dict[str, float]:
-    """Σ log units over the observed cells [N D] (block order) of each kind: from coded to own units."""
+def _units_by_kind(coder: Coder, layout: Layout, n_seen: np.ndarray) -> dict[str, float]:
+    """Σ log units over the observed cells of each kind, n_seen [D] in block order: from coded to own units."""
     out: dict[str, float] = {}
     for place, d in enumerate(layout.order):
         kind = coder.schema.used[d].kind
-        out[kind] = out.get(kind, 0.0) + float(seen[:, place].sum() * coder.log_units[d])
+        out[kind] = out.get(kind, 0.0) + float(n_seen[place] * coder.log_units[d])
     return out
 
 

@@ -63,6 +63,9 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     start : "informed" (by the table) or "random" (the paper's).
     dtype : "float32" or "float64" for training; answers are always computed in float64.
     device : a JAX platform name such as "cpu" or "gpu"; None for JAX's default.
+    n_shards : parts of the table, equal in length, that are trained side by side on as many devices, of one process or
+        of several that have joined. Every batch has equally many rows of each. The result depends on the number of
+        shards and not on that of devices.
     random_state : seed; the same seed, machine and versions give the same bytes.
     verbose : show a progress line when standard error is a terminal.
     """
@@ -92,6 +95,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         start: str = "informed",
         dtype: str = "float32",
         device: str | None = None,
+        n_shards: int = 1,
         random_state: Any = None,
         verbose: bool = False,
     ) -> None:
@@ -117,6 +121,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.start = start
         self.dtype = dtype
         self.device = device
+        self.n_shards = n_shards
         self.random_state = random_state
         self.verbose = verbose
 
@@ -146,7 +151,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         if len(rows) < self.n_groups:
             raise DataError(f"n_groups={self.n_groups} is more than the table's {len(rows)} rows; give fewer groups")
         coder = Coder.fit(rows, infer_schema(rows, self.schema))
-        return training_table(rows, coder, self.dtype), coder
+        return training_table(rows, coder, self.get_params(deep=False)), coder
 
     def _store(self, fitted: FittedModel) -> None:
         self._fitted = fitted
