@@ -15,18 +15,17 @@ from sklearn.utils import check_random_state
 from plurigp.answers.calibration import Calibration
 from plurigp.answers.pit import identity_maps
 from plurigp.answers.predictor import Predictor, in_precision, make_predictor
-from plurigp.data import Coder, Rows
+from plurigp.data import Coder
 from plurigp.estimator.progress import FitProgress
-from plurigp.inference.batches import RowSample, TrainingTable
+from plurigp.inference.batches import TrainingTable
 from plurigp.inference.bound import BoundSpec
 from plurigp.inference.compiling import jax_runtime
 from plurigp.inference.gp.sparse import Posterior, zero_posterior
 from plurigp.inference.model import Model, Settings, init_model
-from plurigp.inference.parallel import row_shards
 from plurigp.inference.schedule import Schedule, enough_epochs
 from plurigp.inference.steps import EpochMetrics
 from plurigp.inference.training import Trained, train
-from plurigp.likelihoods.layout import Layout, arrange_columns, make_layout, n_shared, rules_of
+from plurigp.likelihoods.layout import Layout, make_layout, n_shared, rules_of
 from plurigp.likelihoods.rules import Rule
 
 COLLAPSED = 0.05  # a sd of encoded means below this in every dimension is a collapsed map
@@ -44,16 +43,6 @@ class FittedModel:
     elbo: float  # like the history in the columns' own units
     stopped: str
     history: pd.DataFrame
-
-
-def training_table(rows: Rows, coder: Coder, given: Mapping[str, Any]) -> TrainingTable:
-    """The rows coded, in block order; in one of several processes, with its shards of them."""
-    coded = arrange_columns(make_layout(coder.schema), coder.coded_columns(rows), len(rows), given["dtype"])
-    if given["n_shards"] == 1:
-        return TrainingTable(*coded)
-    shards = row_shards(len(rows), int(given["n_shards"]), given["device"])
-    values, seen = (part[shards.own_rows] for part in coded)
-    return TrainingTable(values, seen, shards, RowSample(*coded, np.arange(len(rows), dtype=np.int32)))
 
 
 def fit_model(table: TrainingTable, coder: Coder, given: Mapping[str, Any]) -> FittedModel:
@@ -124,10 +113,10 @@ def _rules(given: Mapping[str, Any], layout: Layout) -> tuple[Rule, ...]:
 
 
 def _bound_spec(given: Mapping[str, Any], layout: Layout, n_seen: np.ndarray, table: TrainingTable) -> BoundSpec:
-    sampling, mesh = given["expectation"] == "sampling", None if table.shards is None else table.shards.mesh
+    sampling = given["expectation"] == "sampling"
     shared = n_shared(layout, n_seen[None] == table.n_rows) if given["optimizer"] == "natural" and not sampling else 0
     hiding = float(given["hiding"])
-    return BoundSpec(layout, _rules(given, layout), float(given["kl_weight"]), 1, sampling, hiding, shared, mesh)
+    return BoundSpec(layout, _rules(given, layout), float(given["kl_weight"]), 1, sampling, hiding, shared, table.mesh)
 
 
 def _schedule(given: Mapping[str, Any], n_rows: int) -> Schedule:

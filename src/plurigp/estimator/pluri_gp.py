@@ -19,9 +19,11 @@ from plurigp.answers.latent import positions
 from plurigp.answers.predictor import Predictor
 from plurigp.core.types import DataError
 from plurigp.data import Coder, Rows, Schema, Table, infer_schema, is_parquet, read_table, to_rows
-from plurigp.estimator.fitting import FittedModel, as_predictor, as_seed, fit_model, training_table
+from plurigp.data.dataset import ParquetFolder, is_parquet_folder
+from plurigp.estimator.fitting import FittedModel, as_predictor, as_seed, fit_model
 from plurigp.estimator.parameters import check_count, check_parameters
 from plurigp.estimator.persistence import load_fitted, read_model, save_fitted
+from plurigp.estimator.tables import folder_table, sample_folder, training_table
 from plurigp.inference.batches import TrainingTable
 from plurigp.inference.prior import group_moments
 from plurigp.likelihoods.layout import make_layout
@@ -130,7 +132,8 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None) -> "PluriGP":
         """Learn the map from a table: a pandas or polars frame, a 2-D array, or the path of a file.
 
-        A Parquet file is read one column at a time and never as a whole, so it may be larger than memory.
+        A Parquet file is read one column at a time and never as a whole, so it may be larger than memory. Of a folder
+        of Parquet files, a process reads its shards and a sample, from which kinds, levels and units are taken.
         """
         before = dict(self.__dict__)
         try:
@@ -145,13 +148,18 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def _coded(self, X: Any) -> tuple[TrainingTable, Coder]:
         """The training rows; what their columns were parsed into goes when this returns."""
-        rows = self._rows(X, reset=True)
+        folder = ParquetFolder(Path(X)) if is_parquet_folder(X) else X if isinstance(X, ParquetFolder) else None
+        sampled = None if folder is None else sample_folder(folder)
+        rows = self._rows(X if sampled is None else sampled.frame, reset=True)
         if len(rows) < 2:
             raise DataError("1 sample (row) is not enough to learn a map from; give at least 2 rows")
         if len(rows) < self.n_groups:
             raise DataError(f"n_groups={self.n_groups} is more than the table's {len(rows)} rows; give fewer groups")
         coder = Coder.fit(rows, infer_schema(rows, self.schema))
-        return training_table(rows, coder, self.get_params(deep=False)), coder
+        given = self.get_params(deep=False)
+        if folder is None or sampled is None:
+            return training_table(rows, coder, given), coder
+        return folder_table(folder, sampled, coder, given), coder
 
     def _store(self, fitted: FittedModel) -> None:
         self._fitted = fitted

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
+from jax.sharding import Mesh
 
 from plurigp.inference.bound import Batch
 from plurigp.inference.parallel import RowShards, spread_rows, sum_over_processes
@@ -31,14 +32,20 @@ class TrainingTable(NamedTuple):
         return len(self.values) if self.shards is None else self.shards.n_rows
 
     @property
+    def mesh(self) -> Mesh | None:
+        """The devices that have the rows; None: one."""
+        return None if self.shards is None else self.shards.mesh
+
+    @property
     def sample(self) -> RowSample:
+        """Rows of the whole table, the same in every process."""
         if self.sampled is not None:
             return self.sampled
         return RowSample(self.values, self.seen, np.arange(len(self.values), dtype=np.int32))
 
     def count_seen(self) -> np.ndarray:
         """Observed cells of every column of the whole table [D]; all processes have to ask."""
-        return sum_over_processes(self.shards and self.shards.mesh, self.seen.sum(0))
+        return sum_over_processes(self.mesh, self.seen.sum(0))
 
     def epoch(self, batch_size: int, rng: np.random.Generator) -> Iterator[Batch]:
         """Every row once, in batches; each stands for n_batches times its rows, so that their average is the bound."""
