@@ -8,7 +8,20 @@ import typer
 
 from plurigp.cli.errors import CommandError, about
 from plurigp.cli.files import check_folder
-from plurigp.cli.options import Decimal, Exclude, Force, Json, Missing, SchemaIn, Seed, Sep, TableIn, given, read_input
+from plurigp.cli.options import (
+    Decimal,
+    Exclude,
+    Force,
+    Json,
+    Missing,
+    SchemaIn,
+    Seed,
+    Sep,
+    TableIn,
+    given,
+    training_input,
+)
+from plurigp.cli.processes import Coordinator, Processes, ProcessGroup, ProcessId, Shards, run_here
 from plurigp.cli.text import say, say_json, say_progress
 
 if TYPE_CHECKING:
@@ -38,6 +51,10 @@ def fit(  # long: its options
     encoder: Annotated[str | None, typer.Option(metavar="NAME", help="factors, masked, paper or free.")] = None,
     inducing: Annotated[int | None, typer.Option(metavar="N", min=1, help="Inducing points.")] = None,
     batch_size: Annotated[int | None, typer.Option(metavar="N", min=1, help="Rows per training step.")] = None,
+    processes: Processes = None,
+    coordinator: Coordinator = None,
+    process_id: ProcessId = None,
+    shards: Shards = None,
     exclude: Exclude = None,
     sep: Sep = None,
     decimal: Decimal = None,
@@ -49,27 +66,37 @@ def fit(  # long: its options
 
     Kinds are inferred as in `plurigp check`; --schema overrides them. Only observed cells enter the likelihood.
     Training stops when the bound no longer rises; a terminal shows its progress. The model folder holds JSON and
-    arrays only, no code.
+    arrays only, no code. TABLE may be a folder of Parquet files; of several --processes, each reads its rows only.
 
     \b
     Example:
       plurigp fit patients.csv --components 5 --exclude outcome --seed 1 --out model
+      plurigp fit registry/ --schema schema.toml --processes 4 --out model
     """
     check_folder(out, force)
-    if not json:
+    group = ProcessGroup(processes, coordinator, process_id)
+    if group.starts_here and processes is not None:
+        run_here(processes)
+        return
+    quiet = json or not group.leads
+    if not quiet:
         say_progress(f"reading {table} …")  # before the imports, which take a second or two
     options = given(n_components=components, n_groups=groups, max_epochs=epochs, random_state=seed, kernel=kernel,
-                    encoder=encoder, n_inducing=inducing, batch_size=batch_size)  # fmt: skip
+                    encoder=encoder, n_inducing=inducing, batch_size=batch_size,
+                    n_shards=shards or processes)  # fmt: skip
     check_request(out, options)
-    from plurigp.data import infer_schema, is_parquet, to_rows
+    group.join()
+    from plurigp.data import infer_schema
     from plurigp.estimator import PluriGP
 
-    rows = to_rows(table if is_parquet(table) and not missing else read_input(table, sep, decimal, missing))
+    rows, sample = training_input(table, sep, decimal, missing)
     start = time.monotonic()
     with about(table):
-        settled = infer_schema(rows, schema).override(dict.fromkeys(exclude or [], "aside"))
-        model = PluriGP(schema=settled, verbose=not json, **options).fit(rows)
+        settled = infer_schema(sample, schema).override(dict.fromkeys(exclude or [], "aside"))
+        model = PluriGP(schema=settled, verbose=not quiet, **options).fit(rows)
     answer = fit_summary(model, out, len(rows), time.monotonic() - start)
+    if not group.leads:
+        return
     model.set_params(verbose=False).save(out)
     if json:
         say_json(answer)

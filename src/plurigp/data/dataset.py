@@ -43,7 +43,8 @@ class ParquetFolder:
         self.files = sorted(file for file in path.iterdir() if is_parquet(file) and not file.name.startswith("."))
         if not self.files:
             raise DataError(f"{self.source}: holds no Parquet file; give a folder of .parquet files.")
-        self.columns, self.groups = _names(self.files[0]), list(self._row_groups())
+        self.columns = _names(self.files[0])
+        self.groups = list(self._row_groups())
         self.n_rows = self.groups[-1].first + self.groups[-1].n_rows if self.groups else 0
         if self.n_rows == 0:
             raise DataError(f"{self.source}: its files have column names but no rows; add rows.")

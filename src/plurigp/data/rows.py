@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import pandas as pd
@@ -23,6 +23,7 @@ from plurigp.data.kinds import kind_of, read_cells
 MAX_STACKED_ROWS = 32  # up to so many rows, columns that are read alike are read in one call
 
 
+@runtime_checkable
 class ColumnSource(Protocol):
     """A table that is not in memory, whose columns are read one at a time."""
 
