@@ -23,7 +23,8 @@ def run_on_dask(
     except ImportError:
         raise DataError("a Dask scheduler needs dask; pip install 'plurigp[dask]', or use n_jobs.") from None
     with Client(address, set_as_default=False) as client:
-        waiting, running, held = deque(tasks), {}, {}
+        waiting, held = deque(tasks), dict[int, Any]()
+        running: dict[str, tuple[Task, Any]] = {}
         users, losses = Counter(task.table for task in tasks), Counter[str]()
         finished = as_completed(loop=client.loop, raise_errors=False)
         while waiting or running:
