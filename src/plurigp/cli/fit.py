@@ -21,8 +21,9 @@ from plurigp.cli.options import (
     Sep,
     TableIn,
     given,
-    read_input,
+    training_input,
 )
+from plurigp.cli.processes import Coordinator, Processes, ProcessGroup, ProcessId, Shards, run_here
 from plurigp.cli.roles import ColumnWeight, Covariate, View, as_column_weights, as_views
 from plurigp.cli.text import say, say_json, say_progress
 
@@ -55,6 +56,10 @@ def fit(  # long: its options
     encoder: Annotated[str | None, typer.Option(metavar="NAME", help="factors, masked, paper or free.")] = None,
     inducing: Annotated[int | None, typer.Option(metavar="N", min=1, help="Inducing points.")] = None,
     batch_size: Annotated[int | None, typer.Option(metavar="N", min=1, help="Rows per training step.")] = None,
+    processes: Processes = None,
+    coordinator: Coordinator = None,
+    process_id: ProcessId = None,
+    shards: Shards = None,
     exclude: Exclude = None,
     weights: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="Column that says how often each row counts.")
@@ -78,34 +83,44 @@ def fit(  # long: its options
     Kinds are inferred as in `plurigp check`; --schema overrides them. Only observed cells enter the likelihood.
     Training stops when the bound no longer rises; a terminal shows its progress. The model folder holds JSON and
     arrays only, no code. With --checkpoint, training is kept every half minute and at Ctrl-C; the same command with
-    --resume goes on from there and ends with the same model.
+    --resume goes on from there and ends with the same model. TABLE may be a folder of Parquet files; of several
+    --processes, each reads its rows only.
 
     \b
     Example:
       plurigp fit patients.csv --components 5 --exclude outcome --seed 1 --out model
       plurigp fit patients.csv --checkpoint running --resume --out model
+      plurigp fit registry/ --schema schema.toml --processes 4 --out model
     """
     check_folder(out, force)
-    if not json:
+    group = ProcessGroup(processes, coordinator, process_id)
+    if group.starts_here and processes is not None:
+        run_here(processes)
+        return
+    quiet = json or not group.leads
+    if not quiet:
         say_progress(f"reading {table} …")  # before the imports, which take a second or two
     options = given(n_components=components, n_groups=groups, max_epochs=epochs, random_state=seed, kernel=kernel,
                     encoder=encoder, n_inducing=inducing, batch_size=batch_size,
-                    pool_rare_levels=pool_rare_levels)  # fmt: skip
+                    pool_rare_levels=pool_rare_levels, n_shards=shards or processes)  # fmt: skip
     check_request(out, options)
     check_checkpoint(checkpoint, resume)
-    from plurigp.data import infer_schema, is_parquet, to_rows
+    group.join()
+    from plurigp.data import infer_schema
     from plurigp.estimator import PluriGP
     from plurigp.estimator.checkpoints import remove_checkpoint
 
-    rows = to_rows(table if is_parquet(table) and not missing else read_input(table, sep, decimal, missing))
+    rows, sample = training_input(table, sep, decimal, missing)
     start = time.monotonic()
     with about(table):
-        settled = infer_schema(rows, schema).override(dict.fromkeys(exclude or [], "aside"))
-        weighed = {"column_weights": as_column_weights(column_weight), "views": as_views(view, rows.columns)}
+        settled = infer_schema(sample, schema).override(dict.fromkeys(exclude or [], "aside"))
+        weighed = {"column_weights": as_column_weights(column_weight), "views": as_views(view, settled.names)}
         roles = given(covariates=covariate, **weighed)
-        model = PluriGP(schema=settled, verbose=not json, **options, **roles)
+        model = PluriGP(schema=settled, verbose=not quiet, **options, **roles)
         model.fit(rows, sample_weight=weights, checkpoint=checkpoint)
     answer = fit_summary(model, out, len(rows), time.monotonic() - start)
+    if not group.leads:
+        return
     model.set_params(verbose=False).save(out)
     if checkpoint is not None:
         remove_checkpoint(checkpoint)

@@ -9,6 +9,9 @@ import typer
 if TYPE_CHECKING:
     import pandas as pd
 
+    from plurigp.data import Rows
+    from plurigp.data.dataset import ParquetFolder
+
 TableIn = Annotated[
     Path,
     typer.Argument(
@@ -96,6 +99,27 @@ def read_input(table: Path, sep: str | None, decimal: str | None, missing: list[
     with about(table):
         frame = read_table(table, sep, decimal)
         return with_gaps_for(frame, gap_values(missing, frame.columns))
+
+
+def training_input(
+    table: Path, sep: str | None, decimal: str | None, missing: list[str] | None
+) -> "tuple[Rows | ParquetFolder, Rows]":
+    """What to train on, and the rows that its schema is inferred from; a Parquet file is read column by column, and a
+    folder of them by parts."""
+    from plurigp.cli.errors import CommandError, about
+    from plurigp.data import is_parquet, to_rows
+    from plurigp.data.dataset import ParquetFolder, is_parquet_folder
+    from plurigp.estimator.tables import sample_folder
+
+    if is_parquet_folder(table):
+        if missing:
+            raise CommandError(f"{table}: --missing is for single files; write gaps as nulls into the folder's files.")
+        with about(table):
+            folder = ParquetFolder(table)
+            return folder, to_rows(sample_folder(folder).frame)
+    with about(table):
+        rows = to_rows(table if is_parquet(table) and not missing else read_input(table, sep, decimal, missing))
+    return rows, rows
 
 
 def given(**options: Any) -> dict[str, Any]:

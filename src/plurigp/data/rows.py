@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import pandas as pd
@@ -21,6 +21,16 @@ from plurigp.data.frames import check_present, check_shape, to_frame
 from plurigp.data.kinds import kind_of, read_cells
 
 MAX_STACKED_ROWS = 32  # up to so many rows, columns that are read alike are read in one call
+
+
+@runtime_checkable
+class ColumnSource(Protocol):
+    """A table that is not in memory, whose columns are read one at a time."""
+
+    columns: pd.Index
+    index: pd.RangeIndex
+
+    def __getitem__(self, name: str) -> pd.Series: ...
 
 
 class ParquetTable:
@@ -98,7 +108,7 @@ class Rows:
     Of a Parquet file only the last column is kept, so it is read once by every pass over its columns.
     """
 
-    def __init__(self, source: pd.DataFrame | ParquetTable) -> None:
+    def __init__(self, source: pd.DataFrame | ColumnSource) -> None:
         self.source, self.columns, self.index = source, source.columns, source.index
         self.in_memory = isinstance(source, pd.DataFrame)
         self._cells: dict[str, ColumnCells] = {}

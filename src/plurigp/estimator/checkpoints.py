@@ -194,8 +194,9 @@ def _table_digest(table: TrainingTable) -> str:
     """Of the coded cells, a part of the rows at a time."""
     content = hashlib.sha256(f"{table.values.dtype} {table.values.shape} {table.seen.shape}".encode())
     for first in range(0, len(table.values), ROWS_AT_ONCE):
-        for part in (part for part in table if part is not None):
-            content.update(part[first : first + ROWS_AT_ONCE].tobytes())
+        for part in (table.values, table.seen, table.weights):
+            if part is not None:
+                content.update(part[first : first + ROWS_AT_ONCE].tobytes())
     return content.hexdigest()
 
 

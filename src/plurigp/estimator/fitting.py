@@ -16,7 +16,7 @@ from plurigp.answers.calibration import Calibration
 from plurigp.answers.pit import identity_maps
 from plurigp.answers.predictor import Predictor, in_precision, make_predictor
 from plurigp.core.text import at
-from plurigp.data import Coder, Rows
+from plurigp.data import Coder
 from plurigp.estimator.checkpoints import Checkpoint
 from plurigp.estimator.progress import FitProgress
 from plurigp.inference.batches import TrainingTable
@@ -29,7 +29,7 @@ from plurigp.inference.model import Model, Settings, init_model
 from plurigp.inference.schedule import Schedule, enough_epochs
 from plurigp.inference.steps import EpochMetrics
 from plurigp.inference.training import Trained, train
-from plurigp.likelihoods.layout import Layout, arrange_columns, make_layout, n_shared, rules_of
+from plurigp.likelihoods.layout import Layout, make_layout, n_shared, rules_of
 from plurigp.likelihoods.rules import Rule
 
 COLLAPSED = 0.05  # a sd of encoded means below this in every dimension is a collapsed map
@@ -49,20 +49,15 @@ class FittedModel:
     history: pd.DataFrame
 
 
-def training_table(rows: Rows, coder: Coder, dtype: str, weights: np.ndarray | None = None) -> TrainingTable:
-    """The rows coded, in block order, with their weights [N]."""
-    layout, given = make_layout(coder.schema), coder.covariate_values(rows)
-    return TrainingTable(*arrange_columns(layout, coder.coded_columns(rows), len(rows), dtype, given), weights)
-
-
 def fit_model(table: TrainingTable, coder: Coder, given: Mapping[str, Any], checkpoint: Checkpoint) -> FittedModel:
     """Train n_init times, keep the run with the best bound and calibrate it; `given` are PluriGP's parameters."""
-    layout, n_rows = make_layout(coder.schema), len(table.seen)
+    layout, n_rows, n_seen = make_layout(coder.schema), table.n_rows, table.count_seen()
     settings, schedule = _settings(given, n_rows), _schedule(given, n_rows)
-    spec, units = _bound_spec(given, layout, table.seen), _units_by_kind(coder, layout, table)
+    spec, units = _bound_spec(given, layout, n_seen, table), _units_by_kind(coder, layout, table.count_cells())
     seed, shift = checkpoint.bind(given, coder, table, as_seed(given["random_state"])), sum(units.values())
+    sample = table.sample.values, table.sample.seen
     wanted = given["calibrate"] and given["encoder"] != "free"
-    calibration = Calibration(layout, table.values, table.seen, coder.schema, seed) if wanted else None
+    calibration = Calibration(layout, *sample, coder.schema, seed) if wanted else None
     progress = FitProgress(bool(given["verbose"]), int(given["n_init"]), schedule.max_epochs, n_rows, shift)
     runs: list[Trained] = []
 
@@ -76,7 +71,7 @@ def fit_model(table: TrainingTable, coder: Coder, given: Mapping[str, Any], chec
         with jax_runtime(), checkpoint.saved_when_stopped(), _diverged_columns_named(coder, layout):
             for number in range(given["n_init"]):
                 progress.phase("compiling")
-                start = init_model(seed + number, settings, coder.schema, layout, *table)
+                start = init_model(seed + number, settings, coder.schema, layout, *sample, table.weights)
                 model = in_precision(start, given["dtype"])
                 resumed = checkpoint.resume(number + 1, spec, model, schedule.optimizer)
                 first_epoch = 1 if resumed is None else len(resumed.epochs) + 1
@@ -126,11 +121,11 @@ def _rules(given: Mapping[str, Any], layout: Layout) -> tuple[Rule, ...]:
     return rules_of(layout, None if points is None else int(points))
 
 
-def _bound_spec(given: Mapping[str, Any], layout: Layout, seen: np.ndarray) -> BoundSpec:
+def _bound_spec(given: Mapping[str, Any], layout: Layout, n_seen: np.ndarray, table: TrainingTable) -> BoundSpec:
     sampling = given["expectation"] == "sampling"
-    shared = n_shared(layout, seen) if given["optimizer"] == "natural" and not sampling else 0
+    shared = n_shared(layout, n_seen[None] == table.n_rows) if given["optimizer"] == "natural" and not sampling else 0
     hiding = float(given["hiding"])
-    return BoundSpec(layout, _rules(given, layout), float(given["kl_weight"]), 1, sampling, hiding, shared)
+    return BoundSpec(layout, _rules(given, layout), float(given["kl_weight"]), 1, sampling, hiding, shared, table.mesh)
 
 
 def _schedule(given: Mapping[str, Any], n_rows: int) -> Schedule:
@@ -153,10 +148,9 @@ def _on_device(device: str | None) -> AbstractContextManager[Any]:
 # --- what is told of a run ---
 
 
-def _units_by_kind(coder: Coder, layout: Layout, table: TrainingTable) -> dict[str, float]:
-    """Σ log units over the observed cells of each kind, as often as they count: from coded to own units."""
+def _units_by_kind(coder: Coder, layout: Layout, n_cells: np.ndarray) -> dict[str, float]:
+    """Σ log units over the observed cells of each kind, n_cells [D] in block order: from coded to own units."""
     out: dict[str, float] = {}
-    n_cells = table.seen.sum(0) if table.weights is None else table.weights @ table.seen
     n_cells = n_cells if layout.column_weights is None else n_cells * np.asarray(layout.column_weights)
     for place, d in enumerate(layout.order):
         kind = coder.schema.used[d].kind

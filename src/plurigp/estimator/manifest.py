@@ -61,6 +61,7 @@ PARAMS = {
     "refine": truth_form, "calibrate": truth_form, "kl_weight": number_form(0.0), "kl_covariance_weight": SHARE,
     "n_quadrature": optional_form(either_form(mapping_form(QUADRATURE, 1000), QUADRATURE)),
     "pool_rare_levels": whole_form(0, MAX_COUNT),
+    "n_shards": COUNT,
     "batch_size": COUNT, "max_epochs": optional_form(COUNT), "tol": number_form(0.0), "n_init": COUNT,
     "learning_rate": number_form(0.0), "device": optional_form(SHORT),
     "random_state": optional_form(whole_form(0, 2**32 - 1)), "verbose": either_form(truth_form, whole_form(0, 1000)),

@@ -34,7 +34,7 @@ def check_parameters(given: Mapping[str, Any]) -> None:
     for name, known in CHOICES.items():
         if not isinstance(given[name], str) or given[name] not in known:
             raise ValueError(f"{name}={given[name]!r} is not one of {', '.join(known)}")
-    for name in ("n_components", "n_groups", "n_inducing", "batch_size", "n_init"):
+    for name in ("n_components", "n_groups", "n_inducing", "batch_size", "n_init", "n_shards"):
         check_count(name, given[name])
     if given["pool_rare_levels"] != 0:
         check_count("pool_rare_levels", given["pool_rare_levels"])

@@ -21,14 +21,16 @@ from plurigp.answers.latent import positions
 from plurigp.answers.predictor import Predictor
 from plurigp.core.types import DataError
 from plurigp.data import ASIDE, Coder, Rows, Schema, Table, infer_schema, is_parquet, read_table, to_rows
+from plurigp.data.dataset import ParquetFolder, is_parquet_folder
 from plurigp.data.pooling import pooled_schema
 from plurigp.data.roles import covariate_frame, with_roles
 from plurigp.data.weights import row_weights
 from plurigp.estimator.checkpoints import Checkpoint
-from plurigp.estimator.fitting import FittedModel, as_predictor, as_seed, fit_model, training_table
+from plurigp.estimator.fitting import FittedModel, as_predictor, as_seed, fit_model
 from plurigp.estimator.manifest import checked_coder
 from plurigp.estimator.parameters import check_count, check_parameters
 from plurigp.estimator.persistence import ARRAYS, MANIFEST, load_fitted, naming, read_model, save_fitted
+from plurigp.estimator.tables import check_sharded, folder_table, sample_folder, training_table
 from plurigp.inference.batches import TrainingTable
 from plurigp.inference.prior import group_moments
 from plurigp.likelihoods.layout import make_layout
@@ -76,6 +78,9 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     start : "informed" (by the table) or "random" (the paper's).
     dtype : "float32" or "float64" for training; answers are always computed in float64.
     device : a JAX platform name such as "cpu" or "gpu"; None for JAX's default.
+    n_shards : parts of the table, equal in length, that are trained side by side on as many devices, of one process or
+        of several that have joined. Every batch has equally many rows of each. The result depends on the number of
+        shards and not on that of devices.
     random_state : seed; the same seed, machine and versions give the same bytes.
     verbose : show a progress line when standard error is a terminal.
 
@@ -133,6 +138,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         start: str = "informed",
         dtype: str = "float32",
         device: str | None = None,
+        n_shards: int = 1,
         random_state: Any = None,
         verbose: bool = False,
     ) -> None:
@@ -163,6 +169,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.start = start
         self.dtype = dtype
         self.device = device
+        self.n_shards = n_shards
         self.random_state = random_state
         self.verbose = verbose
 
@@ -179,7 +186,8 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     ) -> "PluriGP":
         """Learn the map from a table: a pandas or polars frame, a 2-D array, or the path of a file.
 
-        A Parquet file is read one column at a time and never as a whole, so it may be larger than memory.
+        A Parquet file is read one column at a time and never as a whole, so it may be larger than memory. Of a folder
+        of Parquet files, a process reads its shards and a sample, from which kinds, levels and units are taken.
         `sample_weight` [N] says how often each row counts, or names the column that does, which is then set aside.
 
         With `checkpoint`, a folder, training is kept there every `checkpoint_every` seconds and when it is stopped;
@@ -199,17 +207,23 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def _coded(self, X: Any, sample_weight: Any) -> tuple[TrainingTable, Coder]:
         """The training rows; what their columns were parsed into goes when this returns."""
-        rows = self._rows(X, reset=True)
+        folder = ParquetFolder(Path(X)) if is_parquet_folder(X) else X if isinstance(X, ParquetFolder) else None
+        sampled = None if folder is None else sample_folder(folder)
+        rows = self._rows(X if sampled is None else sampled.frame, reset=True)
         if len(rows) < 2:
             raise DataError("1 sample (row) is not enough to learn a map from; give at least 2 rows")
         if len(rows) < self.n_groups:
             raise DataError(f"n_groups={self.n_groups} is more than the table's {len(rows)} rows; give fewer groups")
+        given = self.get_params(deep=False)
+        check_sharded(given, folder is not None, sample_weight)
         weights, schema = row_weights(sample_weight, rows), infer_schema(rows, self.schema)
         if isinstance(sample_weight, str):
             schema = schema.override({sample_weight: {"kind": ASIDE, "reason": "row weights"}})
-        schema = pooled_schema(rows, with_roles(schema, self.get_params(deep=False), rows), self.pool_rare_levels)
+        schema = pooled_schema(rows, with_roles(schema, given, rows), self.pool_rare_levels)
         coder = Coder.fit(rows, schema, weights)
-        return training_table(rows, coder, self.dtype, weights), coder
+        if folder is None or sampled is None:
+            return training_table(rows, coder, given, weights), coder
+        return folder_table(folder, sampled, coder, given), coder
 
     def _store(self, fitted: FittedModel) -> None:
         self._fitted = fitted

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh
 from jaxtyping import Bool, Float, Int, Key
 
 from plurigp.core.arrays import Array, Scalar
@@ -30,6 +31,7 @@ class BoundSpec:
     sampling: bool = False  # E over f by draws instead of quadrature
     hiding: float = 0.0  # up to this share of a row's cells is hidden from the encoder, though not from the bound
     n_shared: int = 0  # functions, the last ones, whose q(v) share a basis in training
+    mesh: Mesh | None = None  # devices over which the rows of a batch are spread
 
 
 class Batch(NamedTuple):

@@ -78,7 +78,7 @@ class Plateau:
     """Decides when the main phase ends and how far the cooldown has come."""
 
     schedule: Schedule
-    n_cells: float
+    n_cells: float | int
     totals: list[float] = field(default_factory=list)
     cooling_from: int | None = None
     cooling_until: int | None = None

@@ -17,6 +17,7 @@ from plurigp.inference.gp import sparse
 from plurigp.inference.gp.linalg import inverse_root, pack, unpack_doubled
 from plurigp.inference.gp.sparse import LogCholesky, MomentGradients, Natural, Posterior, SharedBasis
 from plurigp.inference.model import Model
+from plurigp.inference.parallel import keep_on_every_device, on_every_device, shapes_on_every_device
 from plurigp.inference.prior import GroupStatistics
 from plurigp.inference.schedule import Rates
 
@@ -50,9 +51,9 @@ def start_state(spec: BoundSpec, model: Model, optimizer: str) -> State:
     natural = sparse.prior(spec.layout.n_functions - spec.n_shared, n_basis, dtype)
     if optimizer == "natural":
         shared = sparse.shared_basis_prior(spec.n_shared, n_basis, dtype) if spec.n_shared else None
-        return State(model, natural, shared, None, _no_moments(model))
+        return on_every_device(spec.mesh, State(model, natural, shared, None, _no_moments(model)))
     q = LogCholesky(natural.lam, np.zeros((*natural.lam.shape, n_basis), dtype))
-    return State(model, q, None, None, _no_moments((model, q)))
+    return on_every_device(spec.mesh, State(model, q, None, None, _no_moments((model, q))))
 
 
 def _no_moments(tree: Any) -> Any:
@@ -115,7 +116,8 @@ def _compiled_step(
     """Of q(v) as mean and covariance only the mean has moved, and only that comes back: the rest would be copied."""
     one_step = _natural_step if isinstance(state.q, Natural) else _adam_step
     after, epoch = one_step(spec, state, batch, _key(seed, step), rates)
-    return after._replace(posterior=None), None if after.posterior is None else after.posterior.m, epoch
+    m = None if after.posterior is None else after.posterior.m
+    return keep_on_every_device(spec.mesh, (after._replace(posterior=None), m, epoch))
 
 
 def train_step(
@@ -195,7 +197,11 @@ def compile_training(spec: BoundSpec, state: State, batch: Batch, rates: Rates) 
     if isinstance(state.q, Natural):
         refreshing = (state.q, state.shared, state.model.gp.log_scale, rates.kl_covariance_weight)
         running.append(compile_in_background((_refreshed, refreshing)))
-    step = (spec, running_shapes(state), batch, np.int64(0), np.int32(0), rates)
+    running_state = running_shapes(state)
+    if running_state.posterior is not None:
+        everywhere = shapes_on_every_device(spec.mesh, running_state.posterior)
+        running_state = running_state._replace(posterior=everywhere)
+    step = (spec, running_state, batch, np.int64(0), np.int32(0), rates)
     running.append(compile_in_background((_compiled_step, step)))
     for compilation in running:
         compilation.result()

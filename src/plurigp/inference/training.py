@@ -12,6 +12,7 @@ from plurigp.inference.bound import Batch, Bound, BoundSpec
 from plurigp.inference.divergence import raise_diverged
 from plurigp.inference.gp.sparse import Posterior
 from plurigp.inference.model import Model, encode
+from plurigp.inference.parallel import on_every_device
 from plurigp.inference.prior import MixturePrior, by_weight, start_prior, update_prior
 from plurigp.inference.schedule import Plateau, Rates, Schedule, before_groups, rates_of
 from plurigp.inference.snapshots import Snapshot
@@ -87,7 +88,7 @@ class Loop:
 
     def __post_init__(self) -> None:
         self.rng = np.random.default_rng([self.seed, 1])
-        self.n_cells = max(self.data.n_cells, 1)
+        self.n_cells = max(float(self.data.count_cells().sum()), 1)
 
     def snapshot(self) -> Snapshot:
         """Where the run stands, between two epochs."""
@@ -142,15 +143,16 @@ class Loop:
 
     def start_groups(self, n_groups: int) -> None:
         """The first mixture, from where the encoder has put the rows, or some of them."""
-        chosen = np.random.default_rng([self.seed, 2]).permutation(len(self.data.values))[:GROUP_ROWS]
-        rows = np.sort(chosen).astype(np.int32)
-        values, seen = self.data.values[rows], self.data.seen[rows]
+        sample = self.data.sample
+        chosen = np.sort(np.random.default_rng([self.seed, 2]).permutation(len(sample.rows))[:GROUP_ROWS])
+        values, seen, rows = (part[chosen] for part in sample)
         q = _encode(self.state.model, self.spec.layout, values, seen, rows)
         self.set_prior(start_prior(q, n_groups, self.seed, values.dtype))
         self.phase_start, self.has_groups = len(self.epochs), True
 
     def set_prior(self, prior: MixturePrior) -> None:
         """Put a mixture in the place of the present one."""
+        prior = on_every_device(self.spec.mesh, prior)
         self.state = self.state._replace(model=replace(self.state.model, prior=prior))
 
 
@@ -195,9 +197,9 @@ def _final(
     """q(v) factorised a last time, and the bound by steps of size zero: nothing new has to be compiled."""
     dtype = data.values.dtype
     still = Rates(*(np.zeros((), dtype) for _ in Rates._fields))._replace(kl_covariance_weight=np.ones((), dtype))
-    state = finalise(state, schedule.kl_covariance_weight)
+    state = on_every_device(spec.mesh, finalise(state, schedule.kl_covariance_weight))
     bounds: list[Bound] = []
-    for n in range(max(1, min(FINAL_DRAWS, FINAL_DRAWS * FINAL_ROWS // len(data.values)))):
+    for n in range(max(1, min(FINAL_DRAWS, FINAL_DRAWS * FINAL_ROWS // data.n_rows))):
         for batch in data.epoch(schedule.batch_size, np.random.default_rng(n)):
             bounds.append(train_step(spec, state, batch, seed, -1 - len(bounds), still)[1].bound)
     return trained_posterior(state), _average(bounds)

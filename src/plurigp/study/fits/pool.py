@@ -3,7 +3,6 @@
 import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack
 from itertools import starmap
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from plurigp.estimator import PluriGP, load
 from plurigp.estimator.persistence import REMEDY
 from plurigp.study.fits.config import StudyConfig
 from plurigp.study.fits.progress import StudyProgress
+from plurigp.study.fits.remote import run_on_dask
 from plurigp.study.fits.store import errors_name, read_arrays, write_arrays
 from plurigp.study.fits.tasks import MAP, SELECT, TRACED, Finished, Task, TaskResult, run_task
 
@@ -81,26 +81,17 @@ class Pool:
         return finished
 
     def _fit(self, tasks: list[Task], tables: Tables) -> Iterator[TaskResult]:
+        if self.dask is not None:
+            yield from run_on_dask(self.dask, tasks, tables, _run_in_worker, self.schema, self.config)
+            return
         calls = ((task, tables(task.table), self.schema, self.config) for task in tasks)
         if self.n_jobs == 0:
             yield from starmap(run_task, calls)
             return
-        with self._backend():
+        # max_nbytes: joblib would put larger arrays into files that outlive a killed process
+        with parallel_config("loky", n_jobs=self.n_jobs, inner_max_num_threads=1, max_nbytes=None):
             many = Parallel(return_as="generator_unordered", pre_dispatch="n_jobs", batch_size=1)
             yield from many(delayed(_run_in_worker)(*call) for call in calls)
-
-    def _backend(self) -> AbstractContextManager[Any]:
-        if self.dask is None:
-            # max_nbytes: joblib would put larger arrays into files that outlive a killed process
-            return parallel_config("loky", n_jobs=self.n_jobs, inner_max_num_threads=1, max_nbytes=None)
-        try:
-            from distributed import Client
-        except ImportError:
-            raise DataError("a Dask scheduler needs dask; pip install 'plurigp[dask]', or use n_jobs.") from None
-        stack = ExitStack()
-        stack.enter_context(Client(self.dask))
-        stack.enter_context(parallel_config("dask", n_jobs=-1))
-        return stack
 
 
 def check_finished(task: Task, finished: Finished) -> None:

@@ -1,0 +1,96 @@
+"""Training on several devices and processes: the rows of a batch are spread over a mesh, parameters are on all.
+
+XLA partitions the step and sums over devices wherever a step sums over rows. Random numbers are drawn for the whole
+batch, so results do not depend on the number of devices or processes, only on that of shards.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+from jax.experimental import multihost_utils
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+AXIS = "rows"
+
+
+@dataclass(frozen=True)
+class RowShards:
+    """A table's rows in `n_shards` ranges of equal length, one more or less; every device trains on equally many."""
+
+    n_rows: int
+    n_shards: int = 1
+    mesh: Mesh | None = None  # None: the default device of this process has all shards
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.n_shards <= self.n_rows:
+            finding = f"n_shards={self.n_shards} for a table of {self.n_rows} rows"
+            raise ValueError(f"{finding}; it must be at least 1 and at most the number of rows")
+
+    @property
+    def own(self) -> range:
+        """The shards of this process."""
+        if self.mesh is None:
+            return range(self.n_shards)
+        places = [n for n, device in enumerate(self.mesh.devices) if device.process_index == jax.process_index()]
+        per_device = self.n_shards // self.mesh.size
+        return range(places[0] * per_device, (places[-1] + 1) * per_device)
+
+    @property
+    def own_rows(self) -> slice:
+        """The rows of this process."""
+        return slice(self.rows_of(self.own[0]).start, self.rows_of(self.own[-1]).stop)
+
+    def rows_of(self, shard: int) -> range:
+        """The rows of one shard."""
+        return range(shard * self.n_rows // self.n_shards, (shard + 1) * self.n_rows // self.n_shards)
+
+
+def join_processes(coordinator: str, n_processes: int, process: int) -> None:
+    """Make this process one of several that train together; before anything is computed."""
+    jax.distributed.initialize(coordinator, n_processes, process)
+
+
+def row_shards(n_rows: int, n_shards: int, platform: str | None = None) -> RowShards:
+    """Shards on as many devices as divide them; where there are several processes, on all of theirs."""
+    devices = jax.devices(platform)
+    if jax.process_count() > 1 and n_shards % len(devices):
+        finding = f"n_shards={n_shards} cannot be spread evenly over the {len(devices)} devices of all processes"
+        raise ValueError(f"{finding}; give a multiple of {len(devices)}")
+    used = max(n for n in range(1, min(n_shards, len(devices)) + 1) if n_shards % n == 0)
+    return RowShards(n_rows, n_shards, Mesh(np.array(devices[:used]), (AXIS,)) if used > 1 else None)
+
+
+def spread_rows(mesh: Mesh | None, tree: Any) -> Any:
+    """Arrays whose first axis is this process's rows of a batch, as one batch on all devices."""
+    return tree if mesh is None else _placed(NamedSharding(mesh, PartitionSpec(AXIS)), tree)
+
+
+def on_every_device(mesh: Mesh | None, tree: Any) -> Any:
+    """The same arrays on all devices; every process has to give the same."""
+    return tree if mesh is None else _placed(NamedSharding(mesh, PartitionSpec()), tree)
+
+
+def shapes_on_every_device(mesh: Mesh | None, shapes: Any) -> Any:
+    """The shapes of arrays that will be on all devices, for compilation ahead of time."""
+    if mesh is None:
+        return shapes
+    everywhere = NamedSharding(mesh, PartitionSpec())
+    return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=everywhere), shapes)
+
+
+def _placed(sharding: NamedSharding, tree: Any) -> Any:
+    return jax.tree.map(lambda leaf: jax.make_array_from_process_local_data(sharding, np.asarray(leaf)), tree)
+
+
+def keep_on_every_device(mesh: Mesh | None, tree: Any) -> Any:
+    """Inside a compiled step: what it returns is on all devices, whatever XLA would choose."""
+    return tree if mesh is None else jax.lax.with_sharding_constraint(tree, NamedSharding(mesh, PartitionSpec()))
+
+
+def sum_over_processes(mesh: Mesh | None, counts: np.ndarray) -> np.ndarray:
+    """Of counts that each process has for its own rows."""
+    if mesh is None or jax.process_count() == 1:
+        return counts
+    return np.asarray(multihost_utils.process_allgather(counts)).sum(0)
