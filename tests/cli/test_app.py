@@ -20,6 +20,10 @@ VERBS = (
     "report",
     "explore",
     "demo",
+    "pool",
+    "table-one",
+    "explain",
+    "compare-studies",
     "reproduce",
 )
 LAZY = """
