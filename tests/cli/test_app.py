@@ -21,6 +21,10 @@ VERBS = (
     "report",
     "explore",
     "demo",
+    "pool",
+    "table-one",
+    "explain",
+    "compare-studies",
     "reproduce",
 )
 LAZY = """

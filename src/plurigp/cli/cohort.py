@@ -27,7 +27,7 @@ def cohort(  # long: its options and an example
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Make a table with one row per patient from hospital records.
+    """Make a table of one row per patient from hospital records.
 
     The specification says where the records are (long event tables, OMOP or MEDS; CSV, Parquet, DuckDB or PostgreSQL),
     which event makes a patient a member, who is eligible, and which columns the table has. Beside the table T.parquet

@@ -25,7 +25,7 @@ def compare_runs(
     missing: Missing = None,
     json: Json = False,
 ) -> None:
-    """Ask whether the groups of one study are found in another cohort.
+    """Ask whether one study's groups are found in another cohort.
 
     Assigns the patients of RUN2, whose TABLE must be given since a study keeps no cells, by the map and groups of
     RUN1, and compares with the groups that RUN2 found itself: adjusted Rand index with its interval, and for every

@@ -108,16 +108,18 @@ def _summarised(coder: Coder, gains: np.ndarray, curves: pd.DataFrame) -> tuple[
 
 
 def _direction(curves: pd.DataFrame, name: str, dimension: int) -> str:
-    """Where the curve goes: "higher", "lower" or "bends"; of a category, the level that gains most."""
+    """Where the curve goes: "higher", "lower" or "bends", "more yes" or "less yes"; of several levels, the one that
+    gains most."""
     own = curves[(curves["column"] == name) & (curves["dimension"] == dimension)]
     changes = own.groupby("level", sort=False)["mean"].agg(lambda mean: mean.iloc[-1] - mean.iloc[0])
     spans = own.groupby("level", sort=False)["mean"].agg(lambda mean: mean.max() - mean.min())
     if len(changes) > 1:
         return f"more {changes.idxmax()}"
-    change, span = changes.iloc[0], spans.iloc[0]
-    if abs(change) < MONOTONE * span:
+    change, level = changes.iloc[0], changes.index[0]
+    if abs(change) < MONOTONE * spans.iloc[0]:
         return "bends"
-    return "higher" if change > 0 else "lower"
+    up, down = (f"more {level}", f"less {level}") if level else ("higher", "lower")
+    return up if change > 0 else down
 
 
 def _by_dimension(parts: pd.DataFrame, table: Table) -> pd.DataFrame:

@@ -18,6 +18,7 @@ from plurigp.report.theme import Figure, axis, named_axis, rounded, scatter
 
 MOST_COLUMNS = 40  # of the heat map
 N_CURVES, CURVES_PER_LINE = 6, 3  # of one dimension's figure
+MOST_LEVELS = 5  # curves of one column
 LEAST_R2 = 0.02  # of a column that is named in a sentence
 PAGE = "explanation.html"
 
@@ -76,15 +77,18 @@ def curves_figure(explanation: Explanation, dimension: int) -> Figure:
 
 
 def _curve_traces(curves: pd.DataFrame, axes: dict[str, str]) -> list[dict[str, Any]]:
-    """A band and a line per level; levels are named where they are likeliest."""
+    """A band and a line per level, of many the ones that change most; levels are named where they are likeliest."""
     traces = []
-    for k, (level, own) in enumerate(curves.groupby("level", sort=False), start=1):
+    spans = curves.groupby("level", sort=False)["mean"].agg(lambda mean: mean.max() - mean.min())
+    shown = curves[curves["level"].isin(spans.nlargest(MOST_LEVELS).index)]
+    for k, (level, own) in enumerate(shown.groupby("level", sort=False), start=1):
         x, colour = own["position"], theme.colour(k)
         traces.append(theme.band(x, own["low"], own["high"], f"{colour}33", **axes))
         label = [words.plot_text(level, 18) if top else "" for top in own["mean"].rank(method="first") == len(own)]
         style = {"color": colour, "width": 2.2, "dash": theme.dash(k)}
-        line = scatter(x, own["mean"], None, "lines+text", line=style, textposition="top center", **axes)
-        traces.append(line | {"text": label, "textfont": {"color": colour, "size": 11}})
+        line = scatter(x, own["mean"], None, "lines+text", line=style, cliponaxis=False, **axes)
+        side = ["top right" if at < 0 else "top left" for at in x]
+        traces.append(line | {"text": label, "textposition": side, "textfont": {"color": colour, "size": 11}})
     return traces
 
 
