@@ -192,12 +192,11 @@ def model_from_arrays(arrays: dict[str, np.ndarray], settings: Settings, layout:
     prior = build(MixturePrior, "prior") if settings.n_groups > 1 else None
     covariates = None if layout.covariates is None else build(Covariates, "covariates")
     q = build(Posterior, "q")
-    with jaxtyped("context"):  # remembers the length of every named axis
-        for name, annotation in annotations.items():
-            if not isinstance(arrays[name], get_args(annotation)):
-                found = f"array {name!r} ({'×'.join(map(str, arrays[name].shape))})"
-                raise DataError(f"the saved model's {found} does not fit the others; save the model again")
     model = Model(encoder, gp, thetas, prior, covariates)
-    if q.m.shape[1] != model.n_basis:
-        raise DataError("the saved model's array 'q.m' does not fit 'gp.Z'; save the model again")
+    with jaxtyped("context"):  # remembers the length of every named axis
+        misfits = [name for name, kind in annotations.items() if not isinstance(arrays[name], get_args(kind))]
+    misfits += ["q.m"] if q.m.shape[1] != model.n_basis else []
+    for name in misfits:
+        found = f"array {name!r} ({'×'.join(map(str, arrays[name].shape))})"
+        raise DataError(f"the saved model's {found} does not fit the others; save the model again")
     return model, q
