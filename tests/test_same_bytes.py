@@ -4,9 +4,13 @@ directory and the order of other work. Across `n_jobs`: `tests/study/test_run.py
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+import plurigp
+
+SOURCE = str(Path(plurigp.__file__).parents[1].resolve())
 SCRIPT = """
 import hashlib, sys
 from pathlib import Path
@@ -45,7 +49,8 @@ def test_the_same_bytes_in_every_way(tmp_path):
         room = tmp_path / way.replace(" ", "-")
         room.mkdir()
         command = [sys.executable, "-W", "ignore", "-c", SCRIPT, str(room / "model"), order]
-        done = subprocess.run(command, env=os.environ | environment, cwd=room, capture_output=True, text=True)
+        own = os.environ | {"PYTHONPATH": SOURCE} | environment
+        done = subprocess.run(command, env=own, cwd=room, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         said[way] = done.stdout
     assert len(set(said.values())) == 1, said
