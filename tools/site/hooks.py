@@ -36,6 +36,7 @@ ELSEWHERE = {  # path in the repository -> path in the site
 HOMES = {site: path for path, site in ELSEWHERE.items()}
 SECTIONS = {"how-to-*.md": "How-to", "trust*.md": "Trust"}  # further pages by name, and the section they belong to
 THREE = re.compile(r"^ {3}(?=\S)", re.MULTILINE)
+NEXT_ITEM = re.compile(r"(^ {4}.*\n)(?=\d+\. )", re.MULTILINE)  # which needs an empty line before it
 LINK = re.compile(r"(?<=\]\()(?!\w+:)([^)\s#]+)(?=[)#])")
 
 
@@ -93,7 +94,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 def _indented(markdown: str) -> str:
     """Continues numbered items by four spaces, as Python-Markdown wants, where a code host is content with three."""
     fences = re.split(r"(^```.*?^```$)", markdown, flags=re.MULTILINE | re.DOTALL)
-    return "".join(part if part.startswith("```") else THREE.sub("    ", part) for part in fences)
+    parts = (part if part.startswith("```") else THREE.sub("    ", part) for part in fences)
+    return NEXT_ITEM.sub(r"\1\n", "".join(parts))
 
 
 def _link(target: str, home: PurePosixPath, here: str) -> str:
