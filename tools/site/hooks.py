@@ -35,6 +35,8 @@ ELSEWHERE = {  # path in the repository -> path in the site
 }
 HOMES = {site: path for path, site in ELSEWHERE.items()}
 SECTIONS = {"how-to-*.md": "How-to", "trust*.md": "Trust"}  # further pages by name, and the section they belong to
+THREE = re.compile(r"^ {3}(?=\S)", re.MULTILINE)
+NEXT_ITEM = re.compile(r"(^ {4}.*\n)(?=\d+\. )", re.MULTILINE)  # which needs an empty line before it
 LINK = re.compile(r"(?<=\]\()(?!\w+:)([^)\s#]+)(?=[)#])")
 
 
@@ -86,7 +88,14 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     """Leads links between files of the repository to the site's pages, and renders formulas as MathML."""
     here = page.file.src_uri
     home = PurePosixPath(HOMES.get(here, f"docs/{here}"))
-    return with_formulas(LINK.sub(lambda found: _link(found[1], home, here), markdown))
+    return with_formulas(_indented(LINK.sub(lambda found: _link(found[1], home, here), markdown)))
+
+
+def _indented(markdown: str) -> str:
+    """Continues numbered items by four spaces, as Python-Markdown wants, where a code host is content with three."""
+    fences = re.split(r"(^```.*?^```$)", markdown, flags=re.MULTILINE | re.DOTALL)
+    parts = (part if part.startswith("```") else THREE.sub("    ", part) for part in fences)
+    return NEXT_ITEM.sub(r"\1\n", "".join(parts))
 
 
 def _link(target: str, home: PurePosixPath, here: str) -> str:
