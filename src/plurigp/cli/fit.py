@@ -17,7 +17,7 @@ from plurigp.cli.options import (
     SchemaIn,
     Seed,
     Sep,
-    TableIn,
+    TableOrFolderIn,
     given,
     training_input,
 )
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def fit(  # long: its options
-    table: TableIn,
+    table: TableOrFolderIn,
     out: Annotated[Path, typer.Option(metavar="MODEL_DIR", help="Folder for the model.")],
     schema: SchemaIn = None,
     components: Annotated[

@@ -14,7 +14,14 @@ if TYPE_CHECKING:
 
 TableIn = Annotated[
     Path,
-    typer.Argument(metavar="TABLE", help="A CSV, TSV or Parquet file with a header; - for standard input."),
+    typer.Argument(
+        metavar="TABLE",
+        help="A CSV, TSV or Parquet file with a header; - for standard input.",
+    ),
+]
+TableOrFolderIn = Annotated[
+    Path,
+    typer.Argument(metavar="TABLE", help="A CSV, TSV or Parquet file, a folder of Parquet files, or - (CSV)."),
 ]
 Sep = Annotated[
     str | None, typer.Option("--sep", metavar="MARK", help="What separates the cells of TABLE: , ; | or tab.")
