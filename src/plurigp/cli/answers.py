@@ -7,6 +7,7 @@ import typer
 
 from plurigp.cli.errors import CommandError, about
 from plurigp.cli.files import check_table, table_suffix, write_table
+from plurigp.cli.folders import answer_folder, asked_of, open_folder, score_folder
 from plurigp.cli.options import (
     Decimal,
     Force,
@@ -17,6 +18,7 @@ from plurigp.cli.options import (
     Sep,
     SpreadsheetSafe,
     TableIn,
+    TableOrFolderIn,
     TableOut,
     deltas_of,
     read_input,
@@ -27,6 +29,7 @@ from plurigp.cli.text import say, say_json, say_table
 if TYPE_CHECKING:
     import pandas as pd
 
+    from plurigp.data.dataset import ParquetFolder
     from plurigp.estimator import PluriGP
 
 MAX_DRAWN_CELLS = 100_000_000  # by one `sample`, all of them in memory
@@ -34,7 +37,7 @@ MAX_DRAWN_CELLS = 100_000_000  # by one `sample`, all of them in memory
 
 def transform(
     model: ModelIn,
-    table: TableIn,
+    table: TableOrFolderIn,
     out: TableOut,
     std: Annotated[bool, typer.Option("--std", help="Add the standard deviation of each coordinate.")] = False,
     sep: Sep = None,
@@ -45,30 +48,42 @@ def transform(
     """Compute the latent position of every row.
 
     Writes one line per row: its number and the posterior mean of its latent position. Rows may have gaps. The position
-    of a row does not depend on the other rows.
+    of a row does not depend on the other rows. Of a folder of Parquet files, each gets a file of positions in the
+    folder --out; a command that was stopped goes on with the files that are not there yet.
 
     \b
     Example:
       plurigp transform model patients.csv --std --out latent.csv
     """
+    folder = open_folder(table, missing)
+    if folder is not None:
+        fitted = _load(model)
+        asked = asked_of("transform", model, std=std)
+        answer_folder(folder, out, force, asked, lambda rows, first: _positions(fitted, rows, std, first))
+        return
+    check_table(out, force)
+    fitted, frame = _model_and_rows(model, table, sep, decimal, missing)
+    with about(table):
+        write_table(_positions(fitted, frame, std), out)
+    say(f"wrote the latent positions of {len(frame)} rows to {out}")
+
+
+def _positions(fitted: "PluriGP", frame: "pd.DataFrame", std: bool, first: int = 0) -> "pd.DataFrame":
+    """Row numbers, counted from `first`, and latent positions."""
     import numpy as np
     import pandas as pd
 
-    check_table(out, force)
-    fitted, frame = _model_and_rows(model, table, sep, decimal, missing)
     names = [str(name) for name in fitted.get_feature_names_out()]
-    with about(table):
-        means, sds = fitted.transform(frame, return_std=True)
-    columns = {"row": np.arange(len(frame)), **dict(zip(names, means.T, strict=True))}
+    means, sds = fitted.transform(fitted.schema_.matching(frame), return_std=True)
+    columns = {"row": np.arange(first, first + len(frame)), **dict(zip(names, means.T, strict=True))}
     if std:
         columns |= dict(zip([f"{name}_sd" for name in names], sds.T, strict=True))
-    write_table(pd.DataFrame(columns), out)
-    say(f"wrote the latent positions of {len(frame)} rows to {out}")
+    return pd.DataFrame(columns)
 
 
 def impute(  # long: its options
     model: ModelIn,
-    table: TableIn,
+    table: TableOrFolderIn,
     out: TableOut,
     draws: Annotated[
         int | None, typer.Option(metavar="M", min=1, help="Multiple imputation: write M tables, OUT-1 to OUT-M.")
@@ -101,11 +116,13 @@ def impute(  # long: its options
 
     if delta and draws is None:
         raise CommandError("--delta moves draws; say how many with --draws M.")
+    if (folder := open_folder(table, missing)) is not None:
+        return _impute_folder(model, folder, out, draws, force)
     files = [out] if draws is None else [numbered(out, n + 1) for n in range(draws)]
     for file in files:
         check_table(file, force)
     fitted, frame = _load(model), read_input(table, sep, decimal, missing)
-    used = [name for column in fitted.schema_.used for name in (column.name, column.upper) if name is not None]
+    used = _filled_columns(fitted)
     with about(table):
         rows = fitted.schema_.matching(frame)
         moved = deltas_of(delta, fitted.schema_.names)
@@ -117,6 +134,25 @@ def impute(  # long: its options
     n_filled = int((frame[used].isna() & answers[0][used].notna()).to_numpy().sum())
     written = str(out) if draws is None else f"{files[0]} to {files[-1]}"
     say(f"filled {n_filled} gaps in {len(used)} columns and wrote {written}")
+
+
+def _filled_columns(fitted: "PluriGP") -> list[str]:
+    return [name for column in fitted.schema_.used for name in (column.name, column.upper) if name is not None]
+
+
+def _impute_folder(model: Path, folder: "ParquetFolder", out: Path, draws: int | None, force: bool) -> None:
+    from plurigp.data.shards import filled_schema
+
+    if draws is not None:
+        raise CommandError(f"{folder.path}: --draws is for single files; impute the folder's files one by one.")
+    fitted = _load(model)
+    used = _filled_columns(fitted)
+
+    def fill(rows: "pd.DataFrame", first: int) -> "pd.DataFrame":
+        answer = fitted.impute(fitted.schema_.matching(rows))
+        return rows.assign(**{name: answer[name] for name in used})
+
+    answer_folder(folder, out, force, asked_of("impute", model), fill, filled_schema(folder, set(used)))
 
 
 def numbered(path: Path, number: int) -> Path:
@@ -185,7 +221,7 @@ def counterfactual(
 
 def score(
     model: ModelIn,
-    table: TableIn,
+    table: TableOrFolderIn,
     sep: Sep = None,
     decimal: Decimal = None,
     missing: Missing = None,
@@ -200,17 +236,21 @@ def score(
     Example:
       plurigp score model new_patients.csv --json
     """
-    fitted, frame = _model_and_rows(model, table, sep, decimal, missing)
-    with about(table):
-        coded = fitted.coder_.table(frame)
-        total, cells = float(fitted.score_samples(coded).sum()), int(coded.seen.sum())
-    means = {"per_row": total / len(frame), "per_cell": total / cells if cells else float("nan")}
+    folder = open_folder(table, missing)
+    if folder is not None:
+        n_rows, (total, cells) = len(folder), score_folder(_load(model), folder)
+    else:
+        fitted, frame = _model_and_rows(model, table, sep, decimal, missing)
+        with about(table):
+            coded = fitted.coder_.table(frame)
+            n_rows, total, cells = len(frame), float(fitted.score_samples(coded).sum()), int(coded.seen.sum())
+    means = {"per_row": total / n_rows, "per_cell": total / cells if cells else float("nan")}
     if json:
-        say_json({"model": str(model), "table": str(table), "rows": len(frame), "cells": cells, **means})
+        say_json({"model": str(model), "table": str(table), "rows": n_rows, "cells": cells, **means})
         return
     rows = [("per row", f"{means['per_row']:.4f}"), ("per observed cell", f"{means['per_cell']:.4f}")]
     say_table(("mean log density", "nats"), rows, right=("nats",))
-    say(f"{len(frame)} rows, {cells} observed cells")
+    say(f"{n_rows} rows, {cells} observed cells")
 
 
 def sample(

@@ -19,7 +19,7 @@ from plurigp.cli.options import (
     SchemaIn,
     Seed,
     Sep,
-    TableIn,
+    TableOrFolderIn,
     given,
     training_input,
 )
@@ -34,7 +34,7 @@ SAVING_SECONDS = 10.0  # that Ctrl-C waits for the last checkpoint
 
 
 def fit(  # long: its options
-    table: TableIn,
+    table: TableOrFolderIn,
     out: Annotated[Path, typer.Option(metavar="MODEL_DIR", help="Folder for the model.")],
     schema: SchemaIn = None,
     components: Annotated[

@@ -18,6 +18,12 @@ TableIn = Annotated[
         metavar="TABLE", help="A CSV, TSV, Parquet, Excel, Stata or SPSS file with names; - for standard input."
     ),
 ]
+TableOrFolderIn = Annotated[
+    Path,
+    typer.Argument(
+        metavar="TABLE", help="A CSV, TSV, Parquet, Excel, Stata or SPSS file, a folder of Parquet files, or - (CSV)."
+    ),
+]
 Sep = Annotated[
     str | None, typer.Option("--sep", metavar="MARK", help="What separates the cells of TABLE: , ; | or tab.")
 ]

@@ -69,7 +69,12 @@ def run_here(n_processes: int) -> None:
     """Run this command once per process, each with its share of the cores; if one fails, end all and exit as it did."""
     if "-" in sys.argv[1:]:
         raise CommandError("--processes cannot read standard input; give a file or a folder.")
-    command = [sys.executable, "-m", "plurigp.cli", *sys.argv[1:], "--coordinator", f"127.0.0.1:{_free_port()}"]
+    run_together([sys.executable, "-m", "plurigp.cli", *sys.argv[1:]], n_processes)
+
+
+def run_together(command: list[str], n_processes: int) -> None:
+    """The command so many times, with the options that make each of them one of a group."""
+    command = [*command, "--coordinator", f"127.0.0.1:{_free_port()}"]
     environment = {**os.environ, "NPROC": str(max(1, (os.cpu_count() or 1) // n_processes))}
     with tempfile.TemporaryFile() as said, tempfile.TemporaryFile() as failures:
         started: list[subprocess.Popen[bytes]] = []

@@ -62,6 +62,14 @@ class ParquetFolder:
                 yield RowGroup(file, number, first, n_rows)
                 first += n_rows
 
+    def rows_in(self, file: Path) -> int:
+        """How many rows one of the files has."""
+        return sum(group.n_rows for group in self.groups if group.file == file)
+
+    def has_gaps(self, column: str) -> bool:
+        """Whether a column has, or may have, a null somewhere, by the files' footers."""
+        return any(_may_have_nulls(file, column) for file in self.files)
+
     def read(self, rows: range, columns: Sequence[str] | None = None) -> pd.DataFrame:
         """A range of rows; only row groups that hold some of them are read."""
         frames = []
@@ -135,6 +143,20 @@ def _group_sizes(file: Path) -> list[int]:
 
     footer = read_metadata(file)
     return [footer.row_group(number).num_rows for number in range(footer.num_row_groups)]
+
+
+def _may_have_nulls(file: Path, column: str) -> bool:
+    from pyarrow.parquet import read_metadata
+
+    footer = read_metadata(file)
+    for number in range(footer.num_row_groups):
+        group = footer.row_group(number)
+        for place in range(group.num_columns):
+            if group.column(place).path_in_schema == column:
+                statistics = group.column(place).statistics
+                if statistics is None or not statistics.has_null_count or statistics.null_count:
+                    return True
+    return False
 
 
 def _evenly(n: int, wanted: int) -> np.ndarray:
