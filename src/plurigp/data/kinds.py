@@ -79,6 +79,11 @@ class Kind:
         return self.domain is numeric.POSITIVE
 
     @property
+    def whole(self) -> bool:
+        """Whether every value is a whole number of at least zero."""
+        return self.domain is numeric.COUNT
+
+    @property
     def yes_or_no(self) -> bool:
         """Whether the column is binary, so that one probability describes it."""
         return self.effect_measure is EffectMeasure.ODDS

@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state
 from plurigp.answers.calibration import Calibration
 from plurigp.answers.pit import identity_maps
 from plurigp.answers.predictor import Predictor, in_precision, make_predictor
+from plurigp.answers.second_stage import SecondStage, fit_second_stage
 from plurigp.data import Coder, Rows
 from plurigp.estimator.progress import FitProgress
 from plurigp.inference.batches import TrainingTable
@@ -25,7 +26,7 @@ from plurigp.inference.model import Model, Settings, init_model
 from plurigp.inference.schedule import Schedule, enough_epochs
 from plurigp.inference.steps import EpochMetrics
 from plurigp.inference.training import Trained, train
-from plurigp.likelihoods.layout import Layout, arrange_columns, make_layout, n_shared, rules_of
+from plurigp.likelihoods.layout import Layout, arrange_columns, arranged_back, make_layout, n_shared, rules_of
 from plurigp.likelihoods.rules import Rule
 
 COLLAPSED = 0.05  # a sd of encoded means below this in every dimension is a collapsed map
@@ -43,6 +44,7 @@ class FittedModel:
     elbo: float  # like the history in the columns' own units
     stopped: str
     history: pd.DataFrame
+    second_stage: SecondStage | None = None
 
 
 def training_table(rows: Rows, coder: Coder, dtype: str) -> TrainingTable:
@@ -79,9 +81,23 @@ def fit_model(table: TrainingTable, coder: Coder, given: Mapping[str, Any]) -> F
         if calibration is not None:
             progress.phase("calibrating")
             maps = calibration.maps(as_predictor(model, q, layout, given))
+        stage = None
+        if given["second_stage"] == "trees":
+            progress.phase("second stage")
+            stage = _second_stage(as_predictor(model, q, layout, given), table, coder, seed, maps)
     _warn_if_collapsed(run.epochs[-1])
     history = as_history([_history_row(layout, epoch, units) for epoch in run.epochs])
-    return FittedModel(coder, settings, model, q, maps, float(run.bound.total) - shift, run.stopped, history)
+    return FittedModel(coder, settings, model, q, maps, float(run.bound.total) - shift, run.stopped, history, stage)
+
+
+def _second_stage(
+    predictor: Predictor, table: TrainingTable, coder: Coder, seed: int, maps: Float[np.ndarray, "D K"]
+) -> SecondStage | None:
+    """Its draws are calibrated by themselves: the maps of its columns become the identity, in place."""
+    stage = fit_second_stage(predictor, arranged_back(predictor.layout, *table, coder.schema), seed)
+    if stage is not None:
+        maps[stage.columns] = identity_maps(len(stage.columns))
+    return stage
 
 
 def as_predictor(model: Model, q: Posterior, layout: Layout, given: Mapping[str, Any]) -> Predictor:

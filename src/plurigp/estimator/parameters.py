@@ -15,6 +15,7 @@ CHOICES = {
     "expectation": ("quadrature", "sampling"),
     "optimizer": ("natural", "adam"),
     "start": ("informed", "random"),
+    "second_stage": ("none", "trees"),
     "dtype": ("float32", "float64"),
 }
 RANGES: dict[str, tuple[Callable[[Any], bool], str]] = {

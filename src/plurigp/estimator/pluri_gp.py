@@ -10,9 +10,10 @@ import pandas as pd
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from plurigp.answers.density import cell_log_density, effective_sample_size, log_density, reconstruction
-from plurigp.answers.draws import draw_given, draw_rows
-from plurigp.answers.fill import fill_values, levels_of_columns, values_at
+from plurigp.answers.corrected import draw_gaps_given, expected_gaps, fill_gaps_with, gap_log_density
+from plurigp.answers.density import effective_sample_size, log_density, reconstruction
+from plurigp.answers.draws import draw_rows
+from plurigp.answers.fill import values_at
 from plurigp.answers.gaps import describe_gaps
 from plurigp.answers.groups import group_probabilities
 from plurigp.answers.latent import positions
@@ -47,6 +48,9 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     refine : optimise each row's q(x) by gradient steps, the model fixed; slow.
     calibrate : after training, hide cells of some rows, see where they rank among their draws, and correct the
         quantiles of `describe_gaps` by it, column by column; not for encoder="free" and not from a few cells.
+    second_stage : "none", or "trees": after training, extra-trees learn what the map leaves of every column from the
+        row's other cells, and all answers about gaps are corrected by them. Filled values are better, training takes
+        longer, and a saved model holds means of few training cells: protect it as you protect the table.
     n_quadrature : points J for all families, a dict by kind, or None for each family's own. Families with closed forms
         (gaussian, lognormal, poisson) do not use it in training; categorical takes it for each level's function, and
         None leaves the softmax its own adaptive choice.
@@ -79,6 +83,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         hiding: float = 0.0,
         refine: bool = False,
         calibrate: bool = True,
+        second_stage: str = "none",
         n_quadrature: int | Mapping[str, int] | None = None,
         expectation: str = "quadrature",
         kl_weight: float = 1.0,
@@ -104,6 +109,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.hiding = hiding
         self.refine = refine
         self.calibrate = calibrate
+        self.second_stage = second_stage
         self.n_quadrature = n_quadrature
         self.expectation = expectation
         self.kl_weight = kl_weight
@@ -154,6 +160,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self._n_features_out = fitted.settings.n_components
         self.coder_, self.schema_, self.model_ = fitted.coder, fitted.coder.schema, fitted.model
         self.pit_maps_, self.history_ = fitted.pit_maps, fitted.history
+        self.second_stage_ = fitted.second_stage
         self.elbo_, self.stopped_, self.n_iter_ = fitted.elbo, fitted.stopped, len(fitted.history)
         self.lengthscales_ = np.exp(np.asarray(fitted.model.gp.kernel.log_lengthscales, float)[-1])
         groups = group_moments(fitted.model.prior, fitted.settings.n_components)
@@ -229,7 +236,9 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         rows = self._rows(X, reset=False)
-        return self._filled(X, rows, fill_values(self.predictor_, self.coder_.table(rows)), fill_limits)
+        return self._filled(
+            X, rows, fill_gaps_with(self.predictor_, self.second_stage_, self.coder_.table(rows)), fill_limits
+        )
 
     def impute_draws(
         self, X: Any, n_draws: int = 5, random_state: Any = None, fill_limits: bool = False
@@ -242,7 +251,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         rows = self._rows(X, reset=False)
         table = self.coder_.table(rows)
         check_count("n_draws", n_draws)
-        drawn = draw_given(self.predictor_, table, int(n_draws), as_seed(random_state))
+        drawn = draw_gaps_given(self.predictor_, self.second_stage_, table, int(n_draws), as_seed(random_state))
         coded = np.concatenate([np.stack(list(chunk.draws)) for chunk in drawn], axis=1)
         return [self._filled(X, rows, one, fill_limits) for one in coded]
 
@@ -259,7 +268,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         check_count("n_draws", n_draws)
         if not all(0 < level < 1 for level in levels):
             raise ValueError(f"levels must lie between 0 and 1; got {list(levels)}")
-        drawn = draw_given(self.predictor_, table, int(n_draws), as_seed(random_state))
+        drawn = draw_gaps_given(self.predictor_, self.second_stage_, table, int(n_draws), as_seed(random_state))
         return describe_gaps(self.coder_, table, drawn, list(levels), self.pit_maps_)
 
     def level_probabilities(self, X: Any, column: Any) -> pd.DataFrame:
@@ -271,7 +280,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         used = self.schema_[column]
         if not used.levels:
             raise DataError(f"column {column!r} is {used.kind} and has no levels; describe_gaps gives its quantiles")
-        (shares,) = levels_of_columns(self.predictor_, table, [names.index(column)])
+        shares = expected_gaps(self.predictor_, self.second_stage_, table)[names.index(column)]
         return pd.DataFrame(shares[:, : len(used.levels)], columns=list(used.levels), index=table.index)
 
     def score_samples(self, X: Any) -> np.ndarray:
@@ -295,7 +304,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         shown, complete = self._table(X), self._table(truth)
         if len(complete.seen) != len(shown.seen):
             raise DataError(f"truth has {len(complete.seen)} rows where X has {len(shown.seen)}; give the same rows")
-        cells = cell_log_density(self.predictor_, shown, complete)
+        cells = gap_log_density(self.predictor_, self.second_stage_, shown, complete)
         return self._in_own_units(np.where(shown.seen, np.nan, cells), shown)
 
     def score_reconstruction(self, X: Any) -> pd.DataFrame:

@@ -35,6 +35,28 @@ def log_feature(y: CellValues, width: int) -> CellFeatures:
     return jnp.log(y[:1])
 
 
+class NumberScale(NamedTuple):
+    """The scale of the one feature of a number, outside compiled programs: there, back, and log of the slope there."""
+
+    forward: Callable[[np.ndarray], np.ndarray]
+    back: Callable[[np.ndarray], np.ndarray]
+    log_slope: Callable[[np.ndarray], np.ndarray]
+
+
+def same_value(y: np.ndarray) -> np.ndarray:
+    """The value itself, as a scale."""
+    return y
+
+
+def minus_log(y: np.ndarray) -> np.ndarray:
+    """log of the slope of log y."""
+    return -np.log(y)
+
+
+VALUE_SCALE = NumberScale(same_value, same_value, np.zeros_like)
+LOG_SCALE = NumberScale(np.log, np.exp, minus_log)
+
+
 def one_function(column: Column) -> int:
     """Most families read one function."""
     return 1
@@ -71,6 +93,7 @@ class Likelihood:
     sample: Callable[[np.random.Generator, Theta, np.ndarray, np.ndarray], np.ndarray]
     start: Callable[[np.ndarray, Column], Start]
     features: Callable[[CellValues, int], CellFeatures] = value_feature
+    scale: NumberScale | None = None  # of `features`, where a cell is one number that they alone tell
     n_functions: Callable[[Column], int] = one_function
     expected_log_prob: Callable[..., Scalar] | None = None
     predictive_log_prob: Callable[..., Scalar] | None = None
