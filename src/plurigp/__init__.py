@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from plurigp.data import infer_schema as infer_schema
     from plurigp.data import read_table as read_table
     from plurigp.estimator import PluriGP as PluriGP
+    from plurigp.estimator import PluriImputer as PluriImputer
     from plurigp.estimator import load as load
     from plurigp.study import Study as Study
     from plurigp.study import StudyResult as StudyResult
@@ -18,6 +19,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "PluriGP": "plurigp.estimator",
+    "PluriImputer": "plurigp.estimator",
     "load": "plurigp.estimator",
     "Study": "plurigp.study",
     "StudyResult": "plurigp.study",
@@ -30,6 +32,7 @@ _HOME = {
 __all__ = [
     "DataError",
     "PluriGP",
+    "PluriImputer",
     "Schema",
     "Study",
     "StudyResult",

@@ -16,7 +16,7 @@ from plurigp.answers.latent import (
     propose,
     warn_of_few_draws,
 )
-from plurigp.answers.predictor import Predictor, moments_at, over_chunks, schema_order
+from plurigp.answers.predictor import Predictor, chunk_size, moments_at, over_chunks, schema_order
 from plurigp.core.arrays import Array
 from plurigp.data import KINDS, Table
 from plurigp.inference.compiling import jax_runtime
@@ -96,8 +96,13 @@ def points_of_columns(predictor: Predictor, columns: Sequence[Float[np.ndarray, 
         width = max(part.shape[1] for part in own)
         padded = [np.pad(part, ((0, 0), (0, width - part.shape[1]))) for part in own]
         blocks.append(np.stack(padded, 1))
+    N, parts = len(columns[0]), []
     with jax_runtime():
-        return schema_order(predictor.layout, np.asarray(_points_of(predictor, tuple(blocks))))
+        for start in range(0, N, size := chunk_size(N)):  # as in `chunks`: a few compilations serve all lengths
+            rows = np.minimum(np.arange(start, start + size), N - 1)
+            found = np.asarray(_points_of(predictor, tuple(block[rows] for block in blocks)))
+            parts.append(found[: min(size, N - start)])
+    return schema_order(predictor.layout, np.concatenate(parts))
 
 
 @jax.jit

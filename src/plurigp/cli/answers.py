@@ -9,10 +9,12 @@ from plurigp.cli.errors import CommandError, about
 from plurigp.cli.files import check_table, table_suffix, write_table
 from plurigp.cli.options import (
     Decimal,
+    Exclude,
     Force,
     Json,
     Missing,
     ModelIn,
+    SchemaIn,
     Seed,
     Sep,
     SpreadsheetSafe,
@@ -64,13 +66,18 @@ def transform(
     say(f"wrote the latent positions of {len(frame)} rows to {out}")
 
 
-def impute(
-    model: ModelIn,
-    table: TableIn,
+def impute(  # long: its options
+    model: Annotated[Path, typer.Argument(metavar="[MODEL_DIR]", help="A folder written by `plurigp fit`.")],
     out: TableOut,
+    table: Annotated[
+        Path | None,
+        typer.Argument(metavar="TABLE", help="A CSV, TSV or Parquet file with a header; - for standard input."),
+    ] = None,
     draws: Annotated[
         int | None, typer.Option(metavar="M", min=1, help="Multiple imputation: write M tables, OUT-1 to OUT-M.")
     ] = None,
+    schema: SchemaIn = None,
+    exclude: Exclude = None,
     sep: Sep = None,
     decimal: Decimal = None,
     missing: Missing = None,
@@ -82,10 +89,12 @@ def impute(
 
     Fills every gap of the model's columns with its prediction from the observed cells of the row. Observed cells are
     written as they were read; columns set aside are not changed. With --draws, each of M tables holds a joint draw per
-    row: analyse each table and pool the results by Rubin's rules.
+    row: analyse each table and pool the results by Rubin's rules. Without MODEL_DIR a model is trained on the table
+    itself, its dimensions chosen and its predictions corrected by trees; --schema and --exclude are for that case.
 
     \b
     Example:
+      plurigp impute patients.csv --out filled.csv
       plurigp impute model patients.csv --out filled.csv
       plurigp impute model patients.csv --draws 20 --seed 1 --out completed.csv
     """
@@ -94,18 +103,33 @@ def impute(
     files = [out] if draws is None else [numbered(out, n + 1) for n in range(draws)]
     for file in files:
         check_table(file, force)
-    fitted, frame = _load(model), read_input(table, sep, decimal, missing)
-    used = [name for column in fitted.schema_.used for name in (column.name, column.upper) if name is not None]
-    with about(table):
+    if table is not None and (schema is not None or exclude):
+        raise CommandError("--schema and --exclude are for a table without a model; a model has its columns.")
+    path = model if table is None else table
+    loaded = None if table is None else _load(model)
+    frame = read_input(path, sep, decimal, missing)
+    with about(path):
+        fitted = loaded or _trained_on(frame, schema, exclude, seed)
         rows = fitted.schema_.matching(frame)
         answers = [fitted.impute(rows)] if draws is None else fitted.impute_draws(rows, draws, random_state=seed)
-    dialect = spelling(table, out, sep, decimal)
+    used = [name for column in fitted.schema_.used for name in (column.name, column.upper) if name is not None]
+    dialect = spelling(path, out, sep, decimal)
     for answer, file in zip(answers, files, strict=True):
         filled = frame.assign(**{name: answer[name] for name in used})
-        write_table(filled if dialect is None else filled_text(table, frame, filled, dialect.sep), file, safe)
+        write_table(filled if dialect is None else filled_text(path, frame, filled, dialect.sep), file, safe)
     n_filled = int((frame[used].isna() & answers[0][used].notna()).to_numpy().sum())
     written = str(out) if draws is None else f"{files[0]} to {files[-1]}"
     say(f"filled {n_filled} gaps in {len(used)} columns and wrote {written}")
+
+
+def _trained_on(frame: "pd.DataFrame", schema: Path | None, exclude: list[str] | None, seed: int) -> "PluriGP":
+    """A model for this table alone, with the settings that fill gaps best."""
+    from plurigp.data import infer_schema
+    from plurigp.estimator import PluriGP
+    from plurigp.estimator.parameters import FOR_IMPUTATION
+
+    settled = infer_schema(frame, schema).override(dict.fromkeys(exclude or [], "aside"))
+    return PluriGP(**FOR_IMPUTATION, schema=settled, random_state=seed, verbose=True).fit(frame)
 
 
 def numbered(path: Path, number: int) -> Path:

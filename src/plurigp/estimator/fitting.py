@@ -17,6 +17,7 @@ from plurigp.answers.pit import identity_maps
 from plurigp.answers.predictor import Predictor, in_precision, make_predictor
 from plurigp.answers.second_stage import SecondStage, fit_second_stage
 from plurigp.data import Coder, Rows
+from plurigp.estimator.components import choose_components
 from plurigp.estimator.progress import FitProgress
 from plurigp.inference.batches import TrainingTable
 from plurigp.inference.bound import BoundSpec
@@ -55,6 +56,7 @@ def training_table(rows: Rows, coder: Coder, dtype: str) -> TrainingTable:
 def fit_model(table: TrainingTable, coder: Coder, given: Mapping[str, Any]) -> FittedModel:
     """Train n_init times, keep the run with the best bound and calibrate it; `given` are PluriGP's parameters."""
     layout, n_rows = make_layout(coder.schema), len(table.seen)
+    given = {**given, "n_components": _n_components(given, layout, table)}
     settings, schedule = _settings(given, n_rows), _schedule(given, n_rows)
     spec, units = _bound_spec(given, layout, table.seen), _units_by_kind(coder, layout, table.seen)
     seed, shift = as_seed(given["random_state"]), sum(units.values())
@@ -117,6 +119,13 @@ def as_history(rows: Any) -> pd.DataFrame:
 
 
 # --- parameters as the layers below take them ---
+
+
+def _n_components(given: Mapping[str, Any], layout: Layout, table: TrainingTable) -> int:
+    if given["n_components"] != "auto":
+        return int(given["n_components"])
+    with jax_runtime():
+        return choose_components(layout, table, as_seed(given["random_state"]))
 
 
 def _settings(given: Mapping[str, Any], n_rows: int) -> Settings:

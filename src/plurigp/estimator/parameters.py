@@ -18,6 +18,11 @@ CHOICES = {
     "second_stage": ("none", "trees"),
     "dtype": ("float32", "float64"),
 }
+FOR_IMPUTATION: dict[str, Any] = {
+    "n_components": "auto",
+    "kernel": "linear+rbf",
+    "second_stage": "trees",
+}  # what fills gaps best
 RANGES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "kl_weight": (lambda value: 0 <= value < np.inf, "at least 0"),
     "tol": (lambda value: 0 <= value < np.inf, "at least 0"),
@@ -33,10 +38,11 @@ def check_parameters(given: Mapping[str, Any]) -> None:
     for name, known in CHOICES.items():
         if not isinstance(given[name], str) or given[name] not in known:
             raise ValueError(f"{name}={given[name]!r} is not one of {', '.join(known)}")
-    for name in ("n_components", "n_groups", "n_inducing", "batch_size", "n_init"):
+    for name in ("n_groups", "n_inducing", "batch_size", "n_init"):
         check_count(name, given[name])
-    if given["max_epochs"] is not None:
-        check_count("max_epochs", given["max_epochs"])
+    for name, chosen in {"n_components": "auto", "max_epochs": None}.items():
+        if given[name] != chosen:
+            check_count(name, given[name])
     for name, (allows, text) in RANGES.items():
         if not _is_number(given[name], Real) or not allows(given[name]):
             raise ValueError(f"{name}={given[name]!r} must be a number {text}")

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +22,11 @@ from plurigp.answers.predictor import Predictor
 from plurigp.core.types import DataError
 from plurigp.data import Coder, Rows, Schema, Table, infer_schema, is_parquet, read_table, to_rows
 from plurigp.estimator.fitting import FittedModel, as_predictor, as_seed, fit_model, training_table
-from plurigp.estimator.parameters import check_count, check_parameters
+from plurigp.estimator.parameters import FOR_IMPUTATION, check_count, check_parameters
 from plurigp.estimator.persistence import load_fitted, read_model, save_fitted
 from plurigp.inference.batches import TrainingTable
 from plurigp.inference.prior import group_moments
-from plurigp.likelihoods.layout import make_layout
+from plurigp.likelihoods.layout import first_slots, make_layout
 from plurigp.likelihoods.registry import import_families
 
 BY_NAME = "To match columns by name and leave out others, pass model.schema_.matching(table)."
@@ -36,7 +37,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     Parameters
     ----------
-    n_components : latent dimensions Q.
+    n_components : latent dimensions Q; "auto" chooses the number by how well factors predict hidden cells.
     n_groups : groups K of rows. With more than one, the prior of x is a Gaussian mixture, learned with the map, instead
         of N(0, I); `group_probabilities` says which group a row belongs to.
     schema : None to infer every column's kind; a dict ``{"column": "kind"}`` of overrides; a Schema; a TOML path.
@@ -73,7 +74,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def __init__(  # long: scikit-learn wants every parameter named, and stored as it is
         self,
-        n_components: int = 2,
+        n_components: int | str = 2,
         *,
         n_groups: int = 1,
         schema: Mapping[str, Any] | Schema | str | Path | None = None,
@@ -229,16 +230,34 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         index = X.index if isinstance(X, pd.DataFrame) else None
         return self.coder_.frame(values_at(self.predictor_, self._empty(len(x)), x), index)
 
-    def impute(self, X: Any, fill_limits: bool = False) -> pd.DataFrame:
+    def impute(self, X: Any, fill_limits: bool = False, expected_levels: bool = False) -> pd.DataFrame:
         """The table with its gaps filled; observed cells and columns set aside come back untouched.
 
-        With fill_limits, censored cells ("<0.5") become numbers within their bounds as well.
+        With fill_limits, censored cells ("<0.5") become numbers within their bounds as well. With expected_levels, gaps
+        in columns whose levels are numbers get their expected value (of least squared error) instead of a level.
         """
         check_is_fitted(self)
         rows = self._rows(X, reset=False)
-        return self._filled(
-            X, rows, fill_gaps_with(self.predictor_, self.second_stage_, self.coder_.table(rows)), fill_limits
-        )
+        table = self.coder_.table(rows)
+        filled = self._filled(X, rows, fill_gaps_with(self.predictor_, self.second_stage_, table), fill_limits)
+        return self._with_expected_levels(filled, rows, table) if expected_levels else filled
+
+    def _with_expected_levels(self, filled: pd.DataFrame, rows: Rows, table: Table) -> pd.DataFrame:
+        expected = expected_gaps(self.predictor_, self.second_stage_, table)
+        for d, column in enumerate(self.schema_.used):
+            if column.levels and all(isinstance(level, Real) for level in column.levels):
+                levels = np.array(column.levels, float)
+                codes = table.values[:, first_slots(self.schema_.used)[d]].astype(int)
+                numbers = np.where(table.seen[:, d], levels[codes], expected[d] @ levels)
+                filled.isetitem(rows.columns.get_loc(column.name), numbers)  # type: ignore[arg-type]  # names are unique
+        return filled
+
+    def fit_impute(self, X: Any, fill_limits: bool = False) -> pd.DataFrame:
+        """Fit to a table and fill its gaps. Parameters left at their defaults are set as that needs them:
+        n_components="auto", kernel="linear+rbf", second_stage="trees"."""
+        defaults = type(self)().get_params(deep=False)
+        left = {name: value for name, value in FOR_IMPUTATION.items() if getattr(self, name) == defaults[name]}
+        return self.set_params(**left).fit(X).impute(X, fill_limits)
 
     def impute_draws(
         self, X: Any, n_draws: int = 5, random_state: Any = None, fill_limits: bool = False
