@@ -83,6 +83,8 @@ def _moved_numbers(
     ranks = np.argsort(order, axis=0)
     u = (ranks + rng.random(draws.shape)) / len(draws)
     moved = scale.back(scale.forward(found.expected[:, 0]) + found.law.quantile(u, found.var))
+    if found.law.zero_below > 0:
+        return np.where(moved < found.law.zero_below, 0.0, moved)
     return np.maximum(np.round(moved), 0.0) if KINDS[column.kind].whole else moved
 
 
@@ -118,6 +120,8 @@ def gap_log_density(
         y = complete.values[rows, first[d]]
         own = Correction(rows, found.expected[known], found.var[known], found.law)
         cells[rows, d] = _log_share(y.astype(int), own) if column.levels else _log_number(y, column, own)
+        if KINDS[column.kind].unit_per_cell:
+            cells[rows, d] -= complete.values[rows, first[d] + 1]
     return cells
 
 
@@ -126,12 +130,15 @@ def _log_share(y: Int[np.ndarray, " n"], found: Correction) -> Float[np.ndarray,
 
 
 def _log_number(y: Float[np.ndarray, " n"], column: Column, found: Correction) -> Float[np.ndarray, " n"]:
-    """A number's density; a count's mass, on the interval of all numbers that are rounded to it."""
+    """A number's density, the mass of a zero that has one; a count's, on the interval of what is rounded to it."""
     assert found.law is not None
     scale = _scale(column)
-    centre = scale.forward(found.expected[:, 0])
+    centre, law = scale.forward(found.expected[:, 0]), found.law
+    if law.zero_below > 0:
+        none = np.log(np.maximum(law.cdf(law.zero_below - centre, found.var), LEAST_SHARE))
+        return np.where(y > 0, law.log_density(y - centre, found.var), none)
     if not KINDS[column.kind].whole:
-        return found.law.log_density(scale.forward(y) - centre, found.var) + scale.log_slope(y)
-    above = found.law.cdf(scale.forward(y + 0.5) - centre, found.var)
-    below = found.law.cdf(scale.forward(np.maximum(y, 0.5) - 0.5) - centre, found.var)
+        return law.log_density(scale.forward(y) - centre, found.var) + scale.log_slope(y)
+    above = law.cdf(scale.forward(y + 0.5) - centre, found.var)
+    below = law.cdf(scale.forward(np.maximum(y, 0.5) - 0.5) - centre, found.var)
     return np.log(np.maximum(above - np.where(y > 0, below, 0.0), LEAST_SHARE))

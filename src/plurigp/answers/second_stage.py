@@ -31,7 +31,7 @@ STREAM = 2  # separates its random numbers from those of training and calibratio
 N_FOLDS = 5  # of cells: each is hidden once, with a fifth of its row
 TREES_PER_FOLD = (4, 20)  # of the first round, which only fills gaps for the second, and of the second
 MIN_CELLS = 40  # observed cells below which a column keeps the map's answers
-MIN_LEAF, MAX_LEAVES = 2, 2000  # cells per leaf; leaves per tree, by larger leaves in a longer table
+MIN_LEAF, MAX_LEAVES = 1, 2000  # cells per leaf; leaves per tree, by larger leaves in a longer table
 MAX_ROWS = 20_000  # to learn from
 MIN_GAIN = 0.01  # share of the squared error that trees must take away
 
@@ -102,14 +102,19 @@ def _features(p: Predictor, values: Array) -> Float[Array, "B E"]:
 
 
 def completed_features(predictor: Predictor, table: Table, fills: Float[np.ndarray, "N D"]) -> np.ndarray:
-    """The encoder's features of every cell [N E], gaps filled."""
-    values = table.values.copy()
+    """The encoder's features of every cell [N E], gaps filled; of amounts that are often zero, the amount instead of
+    whether there is any: a filled gap is neither."""
+    values, owner, amounts = table.values.copy(), feature_columns(predictor), {}
     for d, (column, first) in enumerate(zip(table.schema, first_slots(table.schema.used), strict=True)):
         gaps = ~table.seen[:, d]
         for slot in range(first, first + 1 + KINDS[column.kind].has_bounds):
             values[gaps, slot] = fills[gaps, d]
+        if KINDS[column.kind].often_zero:
+            amounts[int(np.argmax(owner == d))] = values[:, first]
     filled = replace(table, values=values)
-    found = over_chunks(predictor, filled, lambda p, chunk: _features(p, chunk.values))
+    found = over_chunks(predictor, filled, lambda p, chunk: _features(p, chunk.values)).copy()
+    for place, amount in amounts.items():
+        found[:, place] = amount
     return np.nan_to_num(found.astype(np.float32))
 
 
@@ -131,7 +136,7 @@ def _inputs(features: np.ndarray, others: np.ndarray, x: np.ndarray, prediction:
 
 
 def can_be_corrected(column: Column) -> bool:
-    """Levels, and numbers that one feature tells; cells with bounds or with atoms keep the map's answers."""
+    """Levels, and numbers on a scale of their own; cells with bounds or with two ends keep the map's answers."""
     return bool(column.levels) or LIKELIHOODS[column.kind].scale is not None
 
 
@@ -197,14 +202,16 @@ class _Learner:
         X_unseen = _inputs(self.hidden_features[fold, rows], others, x, prediction)
         y = self.table.values[rows, self.first[d]]
         target, statistics = _targets(column, y)
-        forests, unseen = [], np.empty((len(rows), statistics.shape[1]))
+        forests, unseen, tree_var = [], np.empty((len(rows), statistics.shape[1])), np.zeros(len(rows))
         min_leaf = max(MIN_LEAF, len(rows) // MAX_LEAVES)
         for k in np.unique(fold):
             train, test = fold != k, fold == k
             seed = int(self.rng.integers(2**31))
             forests.append(grow_forest(X[train], target[train], statistics[train], n_trees, min_leaf, seed))
-            unseen[test] = forests[-1].mean(X_unseen[test])
-        return _judged(column, y, prediction, unseen, join_forests(forests))
+            by_tree = forests[-1].by_tree(X_unseen[test])
+            unseen[test], tree_var[test] = by_tree.mean(0), by_tree[:, :, 0].var(0)
+        excess_var = float(tree_var.mean()) / n_trees * (1 - 1 / len(forests))  # all folds' trees answer later
+        return _judged(column, y, prediction, unseen, excess_var, join_forests(forests))
 
 
 def _targets(column: Column, y: Float[np.ndarray, " n"]) -> tuple[np.ndarray, np.ndarray]:
@@ -219,20 +226,24 @@ def _targets(column: Column, y: Float[np.ndarray, " n"]) -> tuple[np.ndarray, np
 
 
 def _judged(
-    column: Column, y: np.ndarray, prediction: np.ndarray, unseen: np.ndarray, forest: Forest
+    column: Column, y: np.ndarray, prediction: np.ndarray, unseen: np.ndarray, excess_var: float, forest: Forest
 ) -> ColumnStage | None:
     """The trees with their weight, or None where they do not gain on the map."""
     if column.levels:
         weight = weight_of_levels(y.astype(int), prediction, unseen)
         return ColumnStage(forest, weight, None) if weight > 0 else None
     map_ = prediction[:, 0]
-    weight = weight_of_numbers(y, map_, unseen[:, 0])
+    weight = weight_of_numbers(y, map_, unseen[:, 0], excess_var)
     mean = (1 - weight) * map_ + weight * unseen[:, 0]
-    if np.sum((y - mean) ** 2) > (1 - MIN_GAIN) * np.sum((y - map_) ** 2):
+    error, own_error = float(np.mean((y - mean) ** 2)), float(np.mean((y - map_) ** 2))
+    later_error = max(error - weight**2 * excess_var, 0.5 * error)
+    if later_error > (1 - MIN_GAIN) * own_error:
         return None
     scale = LIKELIHOODS[column.kind].scale
     assert scale is not None
-    return ColumnStage(forest, weight, residual_law(scale.forward(y) - scale.forward(mean), _variance(unseen)))
+    residuals = (scale.forward(y) - scale.forward(mean)) * np.sqrt(later_error / error)
+    zero_below = float(y[y > 0].min()) / 2 if KINDS[column.kind].often_zero and (y > 0).any() else 0.0
+    return ColumnStage(forest, weight, residual_law(residuals, _variance(unseen), zero_below))
 
 
 def _variance(leaf_means: Float[np.ndarray, "n 3"]) -> Float[np.ndarray, " n"]:

@@ -16,11 +16,14 @@ LEAST_SHARE = 1e-4  # of a level, before its logarithm
 
 
 def weight_of_numbers(
-    y: Float[np.ndarray, " n"], map_: Float[np.ndarray, " n"], other: Float[np.ndarray, " n"]
+    y: Float[np.ndarray, " n"], map_: Float[np.ndarray, " n"], other: Float[np.ndarray, " n"], excess_var: float = 0.0
 ) -> float:
-    """The weight of `other` in [0, 1] with the least squared error, shrunk towards the map."""
+    """The weight of `other` in [0, 1] with the least squared error, shrunk towards the map.
+
+    `excess_var` is what the variance of `other` has here beyond what it will have when it is used.
+    """
     step = other - map_
-    total = float(step @ step)
+    total = max(float(step @ step) - len(y) * excess_var, 0.0)
     best = float(step @ (y - map_)) / total if total > 0 else 0.0
     return float(np.clip(best, 0, 1)) * _trust(len(y))
 
@@ -51,6 +54,7 @@ class ResidualLaw(NamedTuple):
     degrees: float
     local: float
     mean_var: float
+    zero_below: float  # amounts below it are zeros; 0 in columns without zeros of their own
     G: Float[np.ndarray, " K"]  # PIT map of the standardised residuals
 
     def sd(self, var: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
@@ -77,7 +81,7 @@ def _mixed(var: Float[np.ndarray, " n"], mean_var: float, local: float) -> Float
     return local * var + (1 - local) * mean_var + 1e-6 * mean_var + 1e-12
 
 
-def residual_law(r: Float[np.ndarray, " n"], var: Float[np.ndarray, " n"]) -> ResidualLaw:
+def residual_law(r: Float[np.ndarray, " n"], var: Float[np.ndarray, " n"], zero_below: float = 0.0) -> ResidualLaw:
     """Maximum likelihood over centre and scale for each share and degree; the best pair, recalibrated."""
     mean_var = float(var.mean())
     best: tuple[float, ResidualLaw] | None = None
@@ -88,7 +92,7 @@ def residual_law(r: Float[np.ndarray, " n"], var: Float[np.ndarray, " n"]) -> Re
             score = float(student.logpdf((r - centre) / (scale * np.sqrt(v)), degrees).mean())
             score -= float(np.log(scale) + 0.5 * np.log(v).mean())
             if best is None or score > best[0]:
-                best = score, ResidualLaw(centre, scale, degrees, local, mean_var, KNOTS)
+                best = score, ResidualLaw(centre, scale, degrees, local, mean_var, zero_below, KNOTS)
     assert best is not None
     law = best[1]
     return law._replace(G=pit_maps([law.cdf(r, var)])[0])

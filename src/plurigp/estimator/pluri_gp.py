@@ -51,7 +51,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         quantiles of `describe_gaps` by it, column by column; not for encoder="free" and not from a few cells.
     second_stage : "none", or "trees": after training, extra-trees learn what the map leaves of every column from the
         row's other cells, and all answers about gaps are corrected by them. Filled values are better, training takes
-        longer, and a saved model holds means of few training cells: protect it as you protect the table.
+        longer, and a saved model holds values of training cells: protect it as you protect the table.
     n_quadrature : points J for all families, a dict by kind, or None for each family's own. Families with closed forms
         (gaussian, lognormal, poisson) do not use it in training; categorical takes it for each level's function, and
         None leaves the softmax its own adaptive choice.

@@ -36,7 +36,10 @@ def log_feature(y: CellValues, width: int) -> CellFeatures:
 
 
 class NumberScale(NamedTuple):
-    """The scale of the one feature of a number, outside compiled programs: there, back, and log of the slope there."""
+    """A scale on which a number's residuals are alike, outside compiled programs: there, back, log of the slope there.
+
+    That of the number's one feature; the value itself for amounts that are often zero.
+    """
 
     forward: Callable[[np.ndarray], np.ndarray]
     back: Callable[[np.ndarray], np.ndarray]
@@ -93,7 +96,7 @@ class Likelihood:
     sample: Callable[[np.random.Generator, Theta, np.ndarray, np.ndarray], np.ndarray]
     start: Callable[[np.ndarray, Column], Start]
     features: Callable[[CellValues, int], CellFeatures] = value_feature
-    scale: NumberScale | None = None  # of `features`, where a cell is one number that they alone tell
+    scale: NumberScale | None = None  # of numbers without bounds
     n_functions: Callable[[Column], int] = one_function
     expected_log_prob: Callable[..., Scalar] | None = None
     predictive_log_prob: Callable[..., Scalar] | None = None
