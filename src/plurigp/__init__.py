@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from plurigp.data import infer_schema as infer_schema
     from plurigp.data import read_table as read_table
     from plurigp.estimator import PluriGP as PluriGP
+    from plurigp.estimator import PluriImputer as PluriImputer
     from plurigp.estimator import load as load
     from plurigp.estimator.explaining import explain as explain
     from plurigp.estimator.sensitivity import sensitivity as sensitivity
@@ -55,6 +56,7 @@ __version__ = "0.2.0"
 
 _HOME = {
     "PluriGP": "plurigp.estimator",
+    "PluriImputer": "plurigp.estimator",
     "load": "plurigp.estimator",
     "Study": "plurigp.study",
     "StudyResult": "plurigp.study",
@@ -73,6 +75,7 @@ _HOME = {
 __all__ = [
     "DataError",
     "PluriGP",
+    "PluriImputer",
     "Schema",
     "Study",
     "StudyResult",

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from plurigp.cli.app import app
 from plurigp.cli.filled import filled_text, spelled
+from plurigp.estimator.parameters import FOR_IMPUTATION
 
 N_ROWS = 60
 
@@ -168,6 +169,20 @@ def test_impute_keeps_every_observed_cell_to_the_letter(home, tmp_path, frame, n
     assert filled["visits"].str.isdigit().all()
     assert filled["albumin"].astype(float).notna().all()
     assert f"filled {gaps.sum()} gaps in 4 columns" in result.stdout
+
+
+def test_impute_without_a_model_trains_one_on_the_table(home, tmp_path, frame, monkeypatch):
+    monkeypatch.setitem(FOR_IMPUTATION, "max_epochs", 3)
+    result = run("impute", home / "t.csv", "--exclude", "outcome", "--seed", 1, "--out", tmp_path / "f.csv")
+    assert result.exit_code == 0, result.stderr
+    filled = pd.read_csv(tmp_path / "f.csv", dtype=str)
+    text = pd.read_csv(home / "t.csv", dtype=str, keep_default_na=False)
+    seen = frame.notna()
+    assert not filled[["albumin", "diabetes", "smoker", "visits"]].isna().any().any()
+    assert all((filled[name] == text[name])[seen[name]].all() for name in frame)
+    refused = run("impute", home / "model", home / "t.csv", "--exclude", "outcome", "--out", tmp_path / "g.csv")
+    assert refused.exit_code != 0
+    assert "a model has its columns" in refused.stderr
 
 
 def test_impute_spreadsheet_safe(home, tmp_path):

@@ -7,10 +7,19 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from plurigp.answers.latent import effective_size, log_probs_at, log_weights, map_rows_weighted, propose
-from plurigp.answers.predictor import Predictor, moments_at, over_chunks, schema_order
+from plurigp.answers.latent import (
+    effective_size,
+    log_probs_at,
+    log_weights,
+    map_rows,
+    map_rows_weighted,
+    propose,
+    warn_of_few_draws,
+)
+from plurigp.answers.predictor import Predictor, chunk_size, moments_at, over_chunks, schema_order
 from plurigp.core.arrays import Array
-from plurigp.data import Table
+from plurigp.data import KINDS, Table
+from plurigp.inference.compiling import jax_runtime
 from plurigp.inference.encoder import LatentNormal
 from plurigp.likelihoods import evaluate
 
@@ -52,21 +61,54 @@ def fill_values(predictor: Predictor, table: Table, n_draws: int = 32) -> np.nda
     return schema_order(predictor.layout, map_rows_weighted(predictor, table, _points, n_draws))
 
 
+def expected_columns(
+    predictor: Predictor, table: Table, n_draws: int = 32, warn: bool = True
+) -> list[Float[np.ndarray, "N _"]]:
+    """E[y | the row's observed cells] of every used column [N 1], or p(level | …) [N K], by one sweep over the rows."""
+    blocks, sizes = map_rows(predictor, table, _means, n_draws)
+    if warn:
+        warn_of_few_draws(sizes)
+    found: dict[int, np.ndarray] = {}
+    for block, means in zip(predictor.layout.blocks, blocks, strict=True):
+        for place in range(*block.columns):
+            column = table.schema.used[predictor.layout.order[place]]
+            own = means[:, place - block.columns[0]]
+            if column.levels:
+                own = np.concatenate([1 - own, own], 1) if own.shape[1] == 1 else own[:, : len(column.levels)]
+            found[predictor.layout.order[place]] = own
+    return [found[d] for d in range(len(found))]
+
+
 def levels_of_columns(
     predictor: Predictor, table: Table, columns: Sequence[int], n_draws: int = 32
 ) -> list[np.ndarray]:
-    """p(level | the row's observed cells) [N K] of columns of levels, given by their places among the used ones.
+    """p(level | the row's observed cells) [N K] of columns of levels, given by their places among the used ones."""
+    expected = expected_columns(predictor, table, n_draws)
+    return [expected[d] for d in columns]
 
-    One sweep over the rows serves all of them.
-    """
-    expected = map_rows_weighted(predictor, table, _means, n_draws)
-    found = []
-    for column in columns:
-        place = predictor.layout.order.index(column)
-        number = next(n for n, block in enumerate(predictor.layout.blocks) if place < block.columns[1])
-        own = expected[number][:, place - predictor.layout.blocks[number].columns[0]]
-        found.append(np.concatenate([1 - own, own], 1) if own.shape[1] == 1 else own)
-    return found
+
+def points_of_columns(predictor: Predictor, columns: Sequence[Float[np.ndarray, "N _"]]) -> Float[np.ndarray, "N D"]:
+    """One coded value per cell from what is expected of every column."""
+    blocks = []
+    for block in predictor.layout.blocks:
+        own = [columns[d] for d in predictor.layout.order[slice(*block.columns)]]
+        if KINDS[block.likelihood.kind].yes_or_no:
+            own = [shares[:, 1:] for shares in own]
+        width = max(part.shape[1] for part in own)
+        padded = [np.pad(part, ((0, 0), (0, width - part.shape[1]))) for part in own]
+        blocks.append(np.stack(padded, 1))
+    N, parts = len(columns[0]), []
+    with jax_runtime():
+        for start in range(0, N, size := chunk_size(N)):  # as in `chunks`: a few compilations serve all lengths
+            rows = np.minimum(np.arange(start, start + size), N - 1)
+            found = np.asarray(_points_of(predictor, tuple(block[rows] for block in blocks)))
+            parts.append(found[: min(size, N - start)])
+    return schema_order(predictor.layout, np.concatenate(parts))
+
+
+@jax.jit
+def _points_of(p: Predictor, means: tuple[Float[Array, "B _ _"], ...]) -> Float[Array, "B D"]:
+    return evaluate.points(p.layout, means)
 
 
 def values_at(predictor: Predictor, table: Table, x: np.ndarray) -> np.ndarray:

@@ -10,10 +10,12 @@ from plurigp.cli.files import check_table, table_suffix, write_table
 from plurigp.cli.folders import answer_folder, asked_of, open_folder, score_folder
 from plurigp.cli.options import (
     Decimal,
+    Exclude,
     Force,
     Json,
     Missing,
     ModelIn,
+    SchemaIn,
     Seed,
     Sep,
     SpreadsheetSafe,
@@ -82,9 +84,12 @@ def _positions(fitted: "PluriGP", frame: "pd.DataFrame", std: bool, first: int =
 
 
 def impute(  # long: its options
-    model: ModelIn,
-    table: TableOrFolderIn,
+    model: Annotated[Path, typer.Argument(metavar="[MODEL_DIR]", help="A folder written by `plurigp fit`.")],
     out: TableOut,
+    table: Annotated[
+        Path | None,
+        typer.Argument(metavar="TABLE", help="A CSV, TSV or Parquet file with a header; - for standard input."),
+    ] = None,
     draws: Annotated[
         int | None, typer.Option(metavar="M", min=1, help="Multiple imputation: write M tables, OUT-1 to OUT-M.")
     ] = None,
@@ -92,6 +97,8 @@ def impute(  # long: its options
         list[str] | None,
         typer.Option(metavar="COLUMN[:LEVEL]=AMOUNT", help="With --draws: move what fills these gaps; repeatable."),
     ] = None,
+    schema: SchemaIn = None,
+    exclude: Exclude = None,
     sep: Sep = None,
     decimal: Decimal = None,
     missing: Missing = None,
@@ -104,10 +111,13 @@ def impute(  # long: its options
     Fills every gap of the model's columns with its prediction from the observed cells of the row. Observed cells are
     written as they were read; columns set aside are not changed. With --draws, each of M tables holds a joint draw per
     row: analyse each table and pool the results by Rubin's rules. --delta asks what follows if gaps are not at random:
-    it adds AMOUNT to what fills the column's gaps, in its own units, or to the log odds of yes or of LEVEL.
+    it adds AMOUNT to what fills the column's gaps, in its own units, or to the log odds of yes or of LEVEL. Without
+    MODEL_DIR a model is trained on the table itself, its dimensions chosen and its predictions corrected by trees;
+    --schema and --exclude are for that case. TABLE may be a folder of Parquet files where there is a model.
 
     \b
     Example:
+      plurigp impute patients.csv --out filled.csv
       plurigp impute model patients.csv --out filled.csv
       plurigp impute model patients.csv --draws 20 --seed 1 --out completed.csv
       plurigp impute model patients.csv --draws 20 --delta crp=5 --delta stage:late=0.5 --out shifted.csv
@@ -116,21 +126,25 @@ def impute(  # long: its options
 
     if delta and draws is None:
         raise CommandError("--delta moves draws; say how many with --draws M.")
-    if (folder := open_folder(table, missing)) is not None:
+    path = model if table is None else table
+    if table is not None and (folder := open_folder(table, missing)) is not None:
         return _impute_folder(model, folder, out, draws, force)
     files = [out] if draws is None else [numbered(out, n + 1) for n in range(draws)]
     for file in files:
         check_table(file, force)
-    fitted, frame = _load(model), read_input(table, sep, decimal, missing)
-    used = _filled_columns(fitted)
-    with about(table):
-        rows = fitted.schema_.matching(frame)
-        moved = deltas_of(delta, fitted.schema_.names)
+    if table is not None and (schema is not None or exclude):
+        raise CommandError("--schema and --exclude are for a table without a model; a model has its columns.")
+    loaded = None if table is None else _load(model)
+    frame = read_input(path, sep, decimal, missing)
+    with about(path):
+        fitted = loaded or _trained_on(frame, schema, exclude, seed)
+        rows, moved = fitted.schema_.matching(frame), deltas_of(delta, fitted.schema_.names)
         answers = [fitted.impute(rows)] if draws is None else fitted.impute_draws(rows, draws, seed, delta=moved)
-    dialect = spelling(table, out, sep, decimal)
+    used = _filled_columns(fitted)
+    dialect = spelling(path, out, sep, decimal)
     for answer, file in zip(answers, files, strict=True):
         filled = frame.assign(**{name: answer[name] for name in used})
-        write_table(filled if dialect is None else filled_text(table, frame, filled, dialect.sep), file, safe)
+        write_table(filled if dialect is None else filled_text(path, frame, filled, dialect.sep), file, safe)
     n_filled = int((frame[used].isna() & answers[0][used].notna()).to_numpy().sum())
     written = str(out) if draws is None else f"{files[0]} to {files[-1]}"
     say(f"filled {n_filled} gaps in {len(used)} columns and wrote {written}")
@@ -153,6 +167,16 @@ def _impute_folder(model: Path, folder: "ParquetFolder", out: Path, draws: int |
         return rows.assign(**{name: answer[name] for name in used})
 
     answer_folder(folder, out, force, asked_of("impute", model), fill, filled_schema(folder, set(used)))
+
+
+def _trained_on(frame: "pd.DataFrame", schema: Path | None, exclude: list[str] | None, seed: int) -> "PluriGP":
+    """A model for this table alone, with the settings that fill gaps best."""
+    from plurigp.data import infer_schema
+    from plurigp.estimator import PluriGP
+    from plurigp.estimator.parameters import FOR_IMPUTATION
+
+    settled = infer_schema(frame, schema).override(dict.fromkeys(exclude or [], "aside"))
+    return PluriGP(**FOR_IMPUTATION, schema=settled, random_state=seed, verbose=True).fit(frame)
 
 
 def numbered(path: Path, number: int) -> Path:

@@ -79,6 +79,16 @@ class Kind:
         return self.domain is numeric.POSITIVE
 
     @property
+    def whole(self) -> bool:
+        """Whether every value is a whole number of at least zero."""
+        return self.domain is numeric.COUNT
+
+    @property
+    def often_zero(self) -> bool:
+        """Whether exact zeros are a part of their own among its amounts."""
+        return self.domain is numeric.NOT_NEGATIVE
+
+    @property
     def yes_or_no(self) -> bool:
         """Whether the column is binary, so that one probability describes it."""
         return self.effect_measure is EffectMeasure.ODDS

@@ -15,9 +15,11 @@ from sklearn.utils import check_random_state
 from plurigp.answers.calibration import Calibration
 from plurigp.answers.pit import identity_maps
 from plurigp.answers.predictor import Predictor, in_precision, make_predictor
+from plurigp.answers.second_stage import SecondStage, fit_second_stage
 from plurigp.core.text import at
 from plurigp.data import Coder
 from plurigp.estimator.checkpoints import Checkpoint
+from plurigp.estimator.components import choose_components
 from plurigp.estimator.progress import FitProgress
 from plurigp.inference.batches import TrainingTable
 from plurigp.inference.bound import BoundSpec
@@ -29,7 +31,7 @@ from plurigp.inference.model import Model, Settings, init_model
 from plurigp.inference.schedule import Schedule, enough_epochs
 from plurigp.inference.steps import EpochMetrics
 from plurigp.inference.training import Trained, train
-from plurigp.likelihoods.layout import Layout, make_layout, n_shared, rules_of
+from plurigp.likelihoods.layout import Layout, arranged_back, make_layout, n_shared, rules_of
 from plurigp.likelihoods.rules import Rule
 
 COLLAPSED = 0.05  # a sd of encoded means below this in every dimension is a collapsed map
@@ -47,11 +49,13 @@ class FittedModel:
     elbo: float  # like the history in the columns' own units
     stopped: str
     history: pd.DataFrame
+    second_stage: SecondStage | None = None
 
 
 def fit_model(table: TrainingTable, coder: Coder, given: Mapping[str, Any], checkpoint: Checkpoint) -> FittedModel:
     """Train n_init times, keep the run with the best bound and calibrate it; `given` are PluriGP's parameters."""
     layout, n_rows, n_seen = make_layout(coder.schema), table.n_rows, table.count_seen()
+    given = {**given, "n_components": _n_components(given, layout, table)}
     settings, schedule = _settings(given, n_rows), _schedule(given, n_rows)
     spec, units = _bound_spec(given, layout, n_seen, table), _units_by_kind(coder, layout, table.count_cells())
     seed, shift = checkpoint.bind(given, coder, table, as_seed(given["random_state"])), sum(units.values())
@@ -83,10 +87,24 @@ def fit_model(table: TrainingTable, coder: Coder, given: Mapping[str, Any], chec
         if calibration is not None:
             progress.phase("calibrating")
             maps = calibration.maps(as_predictor(model, q, layout, given))
+        stage = None
+        if given["second_stage"] == "trees":
+            progress.phase("second stage")
+            stage = _second_stage(as_predictor(model, q, layout, given), table, coder, seed, maps)
     _warn_if_collapsed(run.epochs[-1])
     _warn_if_jittered(run.epochs)
     history = as_history([_history_row(layout, epoch, units) for epoch in run.epochs])
-    return FittedModel(coder, settings, model, q, maps, float(run.bound.total) - shift, run.stopped, history)
+    return FittedModel(coder, settings, model, q, maps, float(run.bound.total) - shift, run.stopped, history, stage)
+
+
+def _second_stage(
+    predictor: Predictor, table: TrainingTable, coder: Coder, seed: int, maps: Float[np.ndarray, "D K"]
+) -> SecondStage | None:
+    """Its draws are calibrated by themselves: the maps of its columns become the identity, in place."""
+    stage = fit_second_stage(predictor, arranged_back(predictor.layout, *table.sample[:2], coder.schema), seed)
+    if stage is not None:
+        maps[stage.columns] = identity_maps(len(stage.columns))
+    return stage
 
 
 def as_predictor(model: Model, q: Posterior, layout: Layout, given: Mapping[str, Any]) -> Predictor:
@@ -106,6 +124,13 @@ def as_history(rows: Any) -> pd.DataFrame:
 
 
 # --- parameters as the layers below take them ---
+
+
+def _n_components(given: Mapping[str, Any], layout: Layout, table: TrainingTable) -> int:
+    if given["n_components"] != "auto":
+        return int(given["n_components"])
+    with jax_runtime():
+        return choose_components(layout, table, as_seed(given["random_state"]))
 
 
 def _settings(given: Mapping[str, Any], n_rows: int) -> Settings:

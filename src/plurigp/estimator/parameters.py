@@ -15,10 +15,16 @@ CHOICES = {
     "expectation": ("quadrature", "sampling"),
     "optimizer": ("natural", "adam"),
     "start": ("informed", "random"),
+    "second_stage": ("none", "trees"),
     "dtype": ("float32", "float64"),
     "covariates_missing": ("error", "model"),
 }
 MAX_QUADRATURE = 200  # points, beyond which rules are no more exact and their computation overflows
+FOR_IMPUTATION: dict[str, Any] = {
+    "n_components": "auto",
+    "kernel": "linear+rbf",
+    "second_stage": "trees",
+}  # what fills gaps best
 RANGES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "kl_weight": (lambda value: 0 <= value < np.inf, "at least 0"),
     "tol": (lambda value: 0 <= value < np.inf, "at least 0"),
@@ -34,12 +40,11 @@ def check_parameters(given: Mapping[str, Any]) -> None:
     for name, known in CHOICES.items():
         if not isinstance(given[name], str) or given[name] not in known:
             raise ValueError(f"{name}={given[name]!r} is not one of {', '.join(known)}")
-    for name in ("n_components", "n_groups", "n_inducing", "batch_size", "n_init", "n_shards"):
+    for name in ("n_groups", "n_inducing", "batch_size", "n_init", "n_shards"):
         check_count(name, given[name])
-    if given["pool_rare_levels"] != 0:
-        check_count("pool_rare_levels", given["pool_rare_levels"])
-    if given["max_epochs"] is not None:
-        check_count("max_epochs", given["max_epochs"])
+    for name, otherwise in {"n_components": "auto", "max_epochs": None, "pool_rare_levels": 0}.items():
+        if given[name] != otherwise:
+            check_count(name, given[name])
     for name, (allows, text) in RANGES.items():
         if not _is_number(given[name], Real) or not allows(given[name]):
             raise ValueError(f"{name}={given[name]!r} must be a number {text}")

@@ -33,6 +33,7 @@ from plurigp.core.types import DataError
 from plurigp.data import Coder
 from plurigp.estimator.fitting import FittedModel, as_history
 from plurigp.estimator.manifest import axis_lengths, check_arrays, check_manifest, check_pit_maps, check_thetas
+from plurigp.estimator.saved_stage import stage_arrays, stage_from_arrays
 from plurigp.inference.encoder import Encoder, FactorEncoder, FreeRows
 from plurigp.inference.gp.kernels import parse_kernel
 from plurigp.inference.gp.sparse import Posterior, SparseGP
@@ -138,7 +139,8 @@ def save_fitted(folder: str | Path, fitted: FittedModel, params: dict[str, Any],
         "stopped": fitted.stopped,
         "history": [[name, column.tolist()] for name, column in fitted.history.items()],
     }
-    return write_model(folder, model_arrays(fitted.model, fitted.q) | {PIT_MAPS: fitted.pit_maps}, manifest)
+    arrays = model_arrays(fitted.model, fitted.q) | stage_arrays(fitted.second_stage) | {PIT_MAPS: fitted.pit_maps}
+    return write_model(folder, arrays, manifest)
 
 
 def load_fitted(coder: Coder, arrays: dict[str, np.ndarray], manifest: dict[str, Any]) -> FittedModel:
@@ -150,7 +152,8 @@ def load_fitted(coder: Coder, arrays: dict[str, np.ndarray], manifest: dict[str,
     model, q = model_from_arrays(arrays, settings, layout)
     check_thetas(model.thetas, coder.schema, layout)
     history = as_history(dict(manifest["history"]))
-    return FittedModel(coder, settings, model, q, maps, float(manifest["elbo"]), str(manifest["stopped"]), history)
+    stage, elbo = stage_from_arrays(arrays, len(layout.order)), float(manifest["elbo"])
+    return FittedModel(coder, settings, model, q, maps, elbo, str(manifest["stopped"]), history, stage)
 
 
 def model_arrays(model: Model, q: Posterior) -> dict[str, np.ndarray]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,12 @@ import pandas as pd
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from plurigp.answers.corrected import draw_gaps_given, expected_gaps, fill_gaps_with, gap_log_density
 from plurigp.answers.counterfactual import expected_at
 from plurigp.answers.delta import make_shift, shift_gaps
-from plurigp.answers.density import cell_log_density, effective_sample_size, log_density, reconstruction
-from plurigp.answers.draws import draw_given, draw_rows
-from plurigp.answers.fill import fill_values, levels_of_columns, values_at
+from plurigp.answers.density import effective_sample_size, log_density, reconstruction
+from plurigp.answers.draws import draw_rows
+from plurigp.answers.fill import values_at
 from plurigp.answers.gaps import describe_gaps
 from plurigp.answers.groups import group_probabilities
 from plurigp.answers.latent import positions
@@ -28,12 +30,12 @@ from plurigp.data.weights import row_weights
 from plurigp.estimator.checkpoints import Checkpoint
 from plurigp.estimator.fitting import FittedModel, as_predictor, as_seed, fit_model
 from plurigp.estimator.manifest import checked_coder
-from plurigp.estimator.parameters import check_count, check_parameters
+from plurigp.estimator.parameters import FOR_IMPUTATION, check_count, check_parameters
 from plurigp.estimator.persistence import ARRAYS, MANIFEST, load_fitted, naming, read_model, save_fitted
 from plurigp.estimator.tables import check_sharded, folder_table, sample_folder, training_table
 from plurigp.inference.batches import TrainingTable
 from plurigp.inference.prior import group_moments
-from plurigp.likelihoods.layout import make_layout
+from plurigp.likelihoods.layout import first_slots, make_layout
 from plurigp.likelihoods.registry import import_families
 
 
@@ -42,7 +44,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     Parameters
     ----------
-    n_components : latent dimensions Q.
+    n_components : latent dimensions Q; "auto" chooses the number by how well factors predict hidden cells.
     n_groups : groups K of rows. With more than one, the prior of x is a Gaussian mixture, learned with the map, instead
         of N(0, I); `group_probabilities` says which group a row belongs to.
     schema : None to infer every column's kind; a dict ``{"column": "kind"}`` of overrides; a Schema; a TOML path.
@@ -62,6 +64,9 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     refine : optimise each row's q(x) by gradient steps, the model fixed; slow.
     calibrate : after training, hide cells of some rows, see where they rank among their draws, and correct the
         quantiles of `describe_gaps` by it, column by column; not for encoder="free" and not from a few cells.
+    second_stage : "none", or "trees": after training, extra-trees learn what the map leaves of every column from the
+        row's other cells, and all answers about gaps are corrected by them. Filled values are better, training takes
+        longer, and a saved model holds values of training cells: protect it as you protect the table.
     n_quadrature : points J for all families, a dict by kind, or None for each family's own. Families with closed forms
         (gaussian, lognormal, poisson) do not use it in training; categorical takes it for each level's function, and
         None leaves the softmax its own adaptive choice.
@@ -110,7 +115,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def __init__(  # long: scikit-learn wants every parameter named, and stored as it is
         self,
-        n_components: int = 2,
+        n_components: int | str = 2,
         *,
         n_groups: int = 1,
         schema: Mapping[str, Any] | Schema | str | Path | None = None,
@@ -125,6 +130,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         hiding: float = 0.0,
         refine: bool = False,
         calibrate: bool = True,
+        second_stage: str = "none",
         n_quadrature: int | Mapping[str, int] | None = None,
         expectation: str = "quadrature",
         kl_weight: float = 1.0,
@@ -156,6 +162,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.hiding = hiding
         self.refine = refine
         self.calibrate = calibrate
+        self.second_stage = second_stage
         self.n_quadrature = n_quadrature
         self.expectation = expectation
         self.kl_weight = kl_weight
@@ -231,6 +238,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self._n_features_out = fitted.settings.n_components
         self.coder_, self.schema_, self.model_ = fitted.coder, fitted.coder.schema, fitted.model
         self.pit_maps_, self.history_ = fitted.pit_maps, fitted.history
+        self.second_stage_ = fitted.second_stage
         self.elbo_, self.stopped_, self.n_iter_ = fitted.elbo, fitted.stopped, len(fitted.history)
         self.lengthscales_ = np.exp(np.asarray(fitted.model.gp.kernel.log_lengthscales, float)[-1])
         groups = group_moments(fitted.model.prior, fitted.settings.n_components)
@@ -326,14 +334,34 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             frame[[column.name for column in self.schema_.used if column.levels]] = np.nan
         return frames[0] if level is None else tuple(frames)
 
-    def impute(self, X: Any, fill_limits: bool = False) -> pd.DataFrame:
+    def impute(self, X: Any, fill_limits: bool = False, expected_levels: bool = False) -> pd.DataFrame:
         """The table with its gaps filled; observed cells and columns set aside come back untouched.
 
-        With fill_limits, censored cells ("<0.5") become numbers within their bounds as well.
+        With fill_limits, censored cells ("<0.5") become numbers within their bounds as well. With expected_levels, gaps
+        in columns whose levels are numbers get their expected value (of least squared error) instead of a level.
         """
         check_is_fitted(self)
         rows = self._rows(X, reset=False)
-        return self._filled(X, rows, fill_values(self.predictor_, self.coder_.table(rows)), fill_limits)
+        table = self.coder_.table(rows)
+        filled = self._filled(X, rows, fill_gaps_with(self.predictor_, self.second_stage_, table), fill_limits)
+        return self._with_expected_levels(filled, rows, table) if expected_levels else filled
+
+    def _with_expected_levels(self, filled: pd.DataFrame, rows: Rows, table: Table) -> pd.DataFrame:
+        expected = expected_gaps(self.predictor_, self.second_stage_, table)
+        for d, column in enumerate(self.schema_.used):
+            if column.levels and all(isinstance(level, Real) for level in column.levels):
+                levels = np.array(column.levels, float)
+                codes = table.values[:, first_slots(self.schema_.used)[d]].astype(int)
+                numbers = np.where(table.seen[:, d], levels[codes], expected[d] @ levels)
+                filled.isetitem(rows.columns.get_loc(column.name), numbers)  # type: ignore[arg-type]  # names are unique
+        return filled
+
+    def fit_impute(self, X: Any, fill_limits: bool = False) -> pd.DataFrame:
+        """Fit to a table and fill its gaps. Parameters left at their defaults are set as that needs them:
+        n_components="auto", kernel="linear+rbf", second_stage="trees"."""
+        defaults = type(self)().get_params(deep=False)
+        left = {name: value for name, value in FOR_IMPUTATION.items() if getattr(self, name) == defaults[name]}
+        return self.set_params(**left).fit(X).impute(X, fill_limits)
 
     def impute_draws(
         self,
@@ -353,8 +381,8 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         rows = self._rows(X, reset=False)
         table = self.coder_.table(rows)
         check_count("n_draws", n_draws)
-        shift = make_shift(self.predictor_.layout, self.coder_, delta or {})
-        drawn = draw_given(self.predictor_, table, int(n_draws), as_seed(random_state), shift=shift.functions)
+        seed, shift = as_seed(random_state), make_shift(self.predictor_.layout, self.coder_, delta or {})
+        drawn = draw_gaps_given(self.predictor_, self.second_stage_, table, int(n_draws), seed, shift.functions)
         coded = np.concatenate([np.stack(list(chunk.draws)) for chunk in drawn], axis=1)
         return [self._filled(X, rows, shift_gaps(self.coder_, table, one, shift), fill_limits) for one in coded]
 
@@ -371,7 +399,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         check_count("n_draws", n_draws)
         if not all(0 < level < 1 for level in levels):
             raise ValueError(f"levels must lie between 0 and 1; got {list(levels)}")
-        drawn = draw_given(self.predictor_, table, int(n_draws), as_seed(random_state))
+        drawn = draw_gaps_given(self.predictor_, self.second_stage_, table, int(n_draws), as_seed(random_state))
         return describe_gaps(self.coder_, table, drawn, list(levels), self.pit_maps_)
 
     def level_probabilities(self, X: Any, column: Any) -> pd.DataFrame:
@@ -383,7 +411,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         used = self.schema_[column]
         if not used.levels:
             raise DataError(f"column {column!r} is {used.kind} and has no levels; describe_gaps gives its quantiles")
-        (shares,) = levels_of_columns(self.predictor_, table, [names.index(column)])
+        shares = expected_gaps(self.predictor_, self.second_stage_, table)[names.index(column)]
         return pd.DataFrame(shares[:, : len(used.levels)], columns=list(used.levels), index=table.index)
 
     def score_samples(self, X: Any) -> np.ndarray:
@@ -407,7 +435,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         shown, complete = self._table(X), self._table(truth)
         if len(complete.seen) != len(shown.seen):
             raise DataError(f"truth has {len(complete.seen)} rows where X has {len(shown.seen)}; give the same rows")
-        cells = cell_log_density(self.predictor_, shown, complete)
+        cells = gap_log_density(self.predictor_, self.second_stage_, shown, complete)
         return self._in_own_units(np.where(shown.seen, np.nan, cells), shown)
 
     def score_reconstruction(self, X: Any) -> pd.DataFrame:

@@ -35,6 +35,31 @@ def log_feature(y: CellValues, width: int) -> CellFeatures:
     return jnp.log(y[:1])
 
 
+class NumberScale(NamedTuple):
+    """A scale on which a number's residuals are alike, outside compiled programs: there, back, log of the slope there.
+
+    That of the number's one feature; the value itself for amounts that are often zero.
+    """
+
+    forward: Callable[[np.ndarray], np.ndarray]
+    back: Callable[[np.ndarray], np.ndarray]
+    log_slope: Callable[[np.ndarray], np.ndarray]
+
+
+def same_value(y: np.ndarray) -> np.ndarray:
+    """The value itself, as a scale."""
+    return y
+
+
+def minus_log(y: np.ndarray) -> np.ndarray:
+    """log of the slope of log y."""
+    return -np.log(y)
+
+
+VALUE_SCALE = NumberScale(same_value, same_value, np.zeros_like)
+LOG_SCALE = NumberScale(np.log, np.exp, minus_log)
+
+
 def one_function(column: Column) -> int:
     """Most families read one function."""
     return 1
@@ -71,6 +96,7 @@ class Likelihood:
     sample: Callable[[np.random.Generator, Theta, np.ndarray, np.ndarray], np.ndarray]
     start: Callable[[np.ndarray, Column], Start]
     features: Callable[[CellValues, int], CellFeatures] = value_feature
+    scale: NumberScale | None = None  # of numbers without bounds
     n_functions: Callable[[Column], int] = one_function
     expected_log_prob: Callable[..., Scalar] | None = None
     predictive_log_prob: Callable[..., Scalar] | None = None

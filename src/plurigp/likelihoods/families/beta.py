@@ -10,7 +10,16 @@ from scipy.special import ndtri as np_ndtri
 
 from plurigp.core.arrays import Scalar
 from plurigp.data import Column
-from plurigp.likelihoods.base import CellFeatures, CellMean, CellValues, Likelihood, Start, Theta, mean_as_point
+from plurigp.likelihoods.base import (
+    CellFeatures,
+    CellMean,
+    CellValues,
+    Likelihood,
+    NumberScale,
+    Start,
+    Theta,
+    mean_as_point,
+)
 from plurigp.likelihoods.rules import CellFunctions
 from plurigp.likelihoods.special import both_sides, log_gamma, ndtr
 
@@ -48,4 +57,23 @@ def _probit_feature(y: CellValues, width: int) -> CellFeatures:
     return ndtri(jnp.clip(y[:1], 1e-4, 1 - 1e-4))
 
 
-beta = Likelihood("beta", _log_prob, _mean, mean_as_point, _sample, _start, features=_probit_feature, n_quadrature=20)
+def _probit(y: np.ndarray) -> np.ndarray:
+    return np_ndtri(np.clip(y, 1e-4, 1 - 1e-4))
+
+
+def _log_probit_slope(y: np.ndarray) -> np.ndarray:
+    """Of dΦ⁻¹(y)/dy = 1/φ(Φ⁻¹(y))."""
+    return 0.5 * (_probit(y) ** 2 + np.log(2 * np.pi))
+
+
+beta = Likelihood(
+    "beta",
+    _log_prob,
+    _mean,
+    mean_as_point,
+    _sample,
+    _start,
+    features=_probit_feature,
+    scale=NumberScale(_probit, np_ndtr, _log_probit_slope),
+    n_quadrature=20,
+)

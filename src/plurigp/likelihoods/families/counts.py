@@ -14,7 +14,16 @@ from scipy.special import expit
 from plurigp.core.arrays import Array, Scalar
 from plurigp.data import Column
 from plurigp.data.scale import largest_in_scale
-from plurigp.likelihoods.base import CellFeatures, CellMean, CellValues, Likelihood, Start, Theta, nearest_whole
+from plurigp.likelihoods.base import (
+    CellFeatures,
+    CellMean,
+    CellValues,
+    Likelihood,
+    NumberScale,
+    Start,
+    Theta,
+    nearest_whole,
+)
 from plurigp.likelihoods.rules import CellFunctions, Rule, even, expect_with_slopes
 from plurigp.likelihoods.special import HALF_LOG_2PI, both_sides, exp_excess, log_factorial_rest, log_ndtr, softplus
 
@@ -105,6 +114,12 @@ def _count_feature(y: CellValues, width: int) -> CellFeatures:
     return jnp.log1p(y[:1])
 
 
+def _minus_log1p(y: np.ndarray) -> np.ndarray:
+    return -np.log1p(y)
+
+
+COUNT_SCALE = NumberScale(np.log1p, np.expm1, _minus_log1p)
+
 # --- Poisson ---
 
 
@@ -141,6 +156,7 @@ poisson = Likelihood(
     sample=_sample,
     start=_start,
     features=_count_feature,
+    scale=COUNT_SCALE,
     expected_log_prob=_expected,
     predictive_mean=_predictive_mean,
     n_quadrature=20,
@@ -209,6 +225,7 @@ negative_binomial = Likelihood(
     sample=_nb_sample,
     start=_nb_start,
     features=_count_feature,
+    scale=COUNT_SCALE,
     expected_log_prob=_nb_expected,
     predictive_mean=_predictive_mean,
     rule=even,
@@ -268,6 +285,7 @@ zero_inflated_poisson = Likelihood(
     sample=_zip_sample,
     start=_zip_start,
     features=_count_feature,
+    scale=COUNT_SCALE,
     expected_log_prob=_zip_expected,
     predictive_mean=_zip_predictive_mean,
     rule=even,

@@ -5,7 +5,16 @@ import numpy as np
 
 from plurigp.core.arrays import Scalar
 from plurigp.data import Column
-from plurigp.likelihoods.base import CellMean, CellValues, Likelihood, Start, Theta, log_feature, mean_as_point
+from plurigp.likelihoods.base import (
+    LOG_SCALE,
+    CellMean,
+    CellValues,
+    Likelihood,
+    Start,
+    Theta,
+    log_feature,
+    mean_as_point,
+)
 from plurigp.likelihoods.rules import CellFunctions, Rule, even
 from plurigp.likelihoods.special import bounded_exp, log_gamma, safe_exp
 
@@ -57,6 +66,7 @@ gamma = Likelihood(
     rule=even,
     n_quadrature=48,
     features=log_feature,
+    scale=LOG_SCALE,
     expected_log_prob=_expected,
     predictive_mean=_predictive_mean,
 )

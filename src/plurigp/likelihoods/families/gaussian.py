@@ -6,7 +6,16 @@ from jaxtyping import Float
 
 from plurigp.core.arrays import Scalar
 from plurigp.data import Column
-from plurigp.likelihoods.base import CellMean, CellValues, Likelihood, Start, Theta, mean_as_point, two_functions
+from plurigp.likelihoods.base import (
+    VALUE_SCALE,
+    CellMean,
+    CellValues,
+    Likelihood,
+    Start,
+    Theta,
+    mean_as_point,
+    two_functions,
+)
 from plurigp.likelihoods.rules import CellFunctions, Rule, even, expect_with_slopes, log_expect
 from plurigp.likelihoods.special import bounded_exp, log_gamma_step, softplus
 
@@ -91,6 +100,7 @@ def _start(y: np.ndarray, column: Column) -> Start:
 
 gaussian = Likelihood(
     kind="gaussian",
+    scale=VALUE_SCALE,
     log_prob=_log_prob,
     mean=_mean,
     point=mean_as_point,
@@ -143,6 +153,7 @@ def _hetero_start(y: np.ndarray, column: Column) -> Start:
 
 gaussian_hetero = Likelihood(
     kind="gaussian_hetero",
+    scale=VALUE_SCALE,
     log_prob=_hetero_log_prob,
     mean=_mean,
     point=mean_as_point,

@@ -5,7 +5,16 @@ import numpy as np
 
 from plurigp.core.arrays import Scalar
 from plurigp.data import Column
-from plurigp.likelihoods.base import CellMean, CellValues, Likelihood, Start, Theta, log_feature, mean_as_point
+from plurigp.likelihoods.base import (
+    LOG_SCALE,
+    CellMean,
+    CellValues,
+    Likelihood,
+    Start,
+    Theta,
+    log_feature,
+    mean_as_point,
+)
 from plurigp.likelihoods.families.gaussian import gaussian, log_normal, log_predictive, noise_start, noise_var
 from plurigp.likelihoods.rules import CellFunctions, Rule
 from plurigp.likelihoods.special import bounded_exp, safe_exp
@@ -51,6 +60,7 @@ lognormal = Likelihood(
     sample=_sample,
     start=_start,
     features=log_feature,
+    scale=LOG_SCALE,
     expected_log_prob=_expected,
     predictive_log_prob=_predictive,
     predictive_mean=_predictive_mean,

@@ -5,7 +5,7 @@ import numpy as np
 
 from plurigp.core.arrays import Scalar
 from plurigp.data import Column
-from plurigp.likelihoods.base import CellValues, Likelihood, Start, Theta, mean_as_point
+from plurigp.likelihoods.base import VALUE_SCALE, CellValues, Likelihood, Start, Theta, mean_as_point
 from plurigp.likelihoods.families.gaussian import FLOOR, gaussian, log_student
 from plurigp.likelihoods.rules import CellFunctions, even
 
@@ -30,5 +30,13 @@ def _start(y: np.ndarray, column: Column) -> Start:
 
 
 student_t = Likelihood(
-    "student_t", _log_prob, gaussian.mean, mean_as_point, _sample, _start, rule=even, n_quadrature=96
+    "student_t",
+    _log_prob,
+    gaussian.mean,
+    mean_as_point,
+    _sample,
+    _start,
+    scale=VALUE_SCALE,
+    rule=even,
+    n_quadrature=96,
 )

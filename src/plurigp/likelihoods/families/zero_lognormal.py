@@ -11,6 +11,7 @@ from plurigp.core.arrays import Array, Scalar
 from plurigp.data import Column
 from plurigp.likelihoods import base
 from plurigp.likelihoods.base import (
+    VALUE_SCALE,
     CellFeatures,
     CellMean,
     CellValues,
@@ -87,6 +88,7 @@ zero_lognormal = Likelihood(
     sample=_sample,
     start=_start,
     features=_any_and_log,
+    scale=VALUE_SCALE,
     n_functions=two_functions,
     expected_log_prob=_expected,
     predictive_log_prob=_predictive,

@@ -1,0 +1,108 @@
+"""Stacking: how much of a second predictor to mix with the map's, and the distribution of what the mixture leaves."""
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Int
+from scipy.stats import t as student
+
+from plurigp.answers.pit import KNOTS, pit_maps
+
+PRIOR_CELLS = 10  # a weight is shrunk towards the map as if so many further cells had spoken for it
+DEGREES = (3.0, 5.0, 10.0, 30.0)  # of freedom, among which a column's are chosen
+LOCAL_SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
+EM_STEPS = 15
+LEAST_SHARE = 1e-4  # of a level, before its logarithm
+
+
+def weight_of_numbers(
+    y: Float[np.ndarray, " n"], map_: Float[np.ndarray, " n"], other: Float[np.ndarray, " n"], excess_var: float = 0.0
+) -> float:
+    """The weight of `other` in [0, 1] with the least squared error, shrunk towards the map.
+
+    `excess_var` is what the variance of `other` has here beyond what it will have when it is used.
+    """
+    step = other - map_
+    total = max(float(step @ step) - len(y) * excess_var, 0.0)
+    best = float(step @ (y - map_)) / total if total > 0 else 0.0
+    return float(np.clip(best, 0, 1)) * _trust(len(y))
+
+
+def weight_of_levels(
+    y: Int[np.ndarray, " n"], map_: Float[np.ndarray, "n K"], other: Float[np.ndarray, "n K"]
+) -> float:
+    """The weight with the best log score, shrunk towards the map."""
+    at = np.arange(len(y))
+    own, others = map_[at, y], other[at, y]
+    weights = np.linspace(0, 1, 41)
+    scores = [np.log(np.maximum((1 - w) * own + w * others, LEAST_SHARE)).mean() for w in weights]
+    return float(weights[int(np.argmax(scores))]) * _trust(len(y))
+
+
+def _trust(n_cells: int) -> float:
+    return n_cells / (n_cells + PRIOR_CELLS)
+
+
+class ResidualLaw(NamedTuple):
+    """A column's residuals r on the scale of its features: (r − centre) / sd is Student's t, recalibrated by G.
+
+    sd² = scale² (local v + (1 − local) v̄), with v the variance that the trees see around a cell and v̄ its mean.
+    """
+
+    centre: float
+    scale: float
+    degrees: float
+    local: float
+    mean_var: float
+    zero_below: float  # amounts below it are zeros; 0 in columns without zeros of their own
+    G: Float[np.ndarray, " K"]  # PIT map of the standardised residuals
+
+    def sd(self, var: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+        return self.scale * np.sqrt(_mixed(var, self.mean_var, self.local))
+
+    def cdf(self, r: Float[np.ndarray, " n"], var: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+        """P(residual ≤ r)."""
+        return np.interp(student.cdf((r - self.centre) / self.sd(var), self.degrees), KNOTS, self.G)
+
+    def quantile(self, u: Float[np.ndarray, "... n"], var: Float[np.ndarray, " n"]) -> Float[np.ndarray, "... n"]:
+        """The inverse of `cdf`, for u in (0, 1)."""
+        return self.centre + self.sd(var) * student.ppf(np.interp(u, self.G, KNOTS), self.degrees)
+
+    def log_density(self, r: Float[np.ndarray, " n"], var: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+        """log of the derivative of `cdf`."""
+        sd = self.sd(var)
+        z = (r - self.centre) / sd
+        place = np.clip(np.searchsorted(KNOTS, student.cdf(z, self.degrees), side="right") - 1, 0, len(KNOTS) - 2)
+        slope = np.diff(self.G) / np.diff(KNOTS)
+        return student.logpdf(z, self.degrees) - np.log(sd) + np.log(slope[place])
+
+
+def _mixed(var: Float[np.ndarray, " n"], mean_var: float, local: float) -> Float[np.ndarray, " n"]:
+    return local * var + (1 - local) * mean_var + 1e-6 * mean_var + 1e-12
+
+
+def residual_law(r: Float[np.ndarray, " n"], var: Float[np.ndarray, " n"], zero_below: float = 0.0) -> ResidualLaw:
+    """Maximum likelihood over centre and scale for each share and degree; the best pair, recalibrated."""
+    mean_var = float(var.mean())
+    best: tuple[float, ResidualLaw] | None = None
+    for local in LOCAL_SHARES:
+        v = _mixed(var, mean_var, local)
+        for degrees in DEGREES:
+            centre, scale = _location_and_scale(r, v, degrees)
+            score = float(student.logpdf((r - centre) / (scale * np.sqrt(v)), degrees).mean())
+            score -= float(np.log(scale) + 0.5 * np.log(v).mean())
+            if best is None or score > best[0]:
+                best = score, ResidualLaw(centre, scale, degrees, local, mean_var, zero_below, KNOTS)
+    assert best is not None
+    law = best[1]
+    return law._replace(G=pit_maps([law.cdf(r, var)])[0])
+
+
+def _location_and_scale(r: np.ndarray, v: np.ndarray, degrees: float) -> tuple[float, float]:
+    """Of residuals with variances proportional to v, by expectation–maximisation of Student's t."""
+    centre, scale2 = float(np.median(r)), max(float(np.mean(r**2 / v)), 1e-12)
+    for _ in range(EM_STEPS):
+        weights = (degrees + 1) / (degrees + (r - centre) ** 2 / (scale2 * v))
+        centre = float((weights / v * r).sum() / (weights / v).sum())
+        scale2 = max(float((weights * (r - centre) ** 2 / v).mean()), 1e-12)
+    return centre, float(np.sqrt(scale2))

@@ -1,0 +1,64 @@
+"""A second stage as named arrays, and back; arrays that are not those of trees are refused."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from plurigp.answers.forest import LEAF, Forest
+from plurigp.answers.pit import KNOTS
+from plurigp.answers.second_stage import ColumnStage, SecondStage
+from plurigp.answers.stacking import ResidualLaw
+from plurigp.core.types import DataError
+
+PREFIX = "second_stage"
+N_LAW = len(ResidualLaw._fields) - 1  # its numbers, beside G
+
+
+def stage_arrays(stage: SecondStage | None) -> dict[str, np.ndarray]:
+    """Arrays named by round, column and field; nothing without a second stage."""
+    named: dict[str, np.ndarray] = {}
+    for number, corrections in enumerate(() if stage is None else stage.rounds):
+        for d, column in corrections.items():
+            path = f"{PREFIX}.{number}.{d}"
+            named |= {f"{path}.{field}": array for field, array in column.forest._asdict().items()}
+            law = [] if column.law is None else [*column.law[:N_LAW], *column.law.G]
+            named[f"{path}.stacking"] = np.array([column.weight, *law])
+    return named
+
+
+def stage_from_arrays(arrays: Mapping[str, np.ndarray], n_columns: int) -> SecondStage | None:
+    """The inverse of `stage_arrays`."""
+    found: dict[int, dict[int, ColumnStage]] = {}
+    for name in arrays:
+        parts = name.split(".")
+        if parts[0] != PREFIX or parts[-1] != "stacking":
+            continue
+        number, d = int(parts[1]), int(parts[2])
+        path = f"{PREFIX}.{number}.{d}"
+        missing = [field for field in Forest._fields if f"{path}.{field}" not in arrays]
+        if missing or not 0 <= d < n_columns:
+            raise DataError(f"the saved model's second stage is not whole at {path!r}; save the model again")
+        forest = Forest(*(arrays[f"{path}.{field}"] for field in Forest._fields))
+        stacking = arrays[name]
+        if not _are_trees(forest) or stacking.shape not in ((1,), (1 + N_LAW + len(KNOTS),)):
+            raise DataError(f"the saved model's arrays {path!r} are not those of trees; save the model again")
+        law = (
+            None
+            if len(stacking) == 1
+            else ResidualLaw._make([*stacking[1 : 1 + N_LAW].tolist(), stacking[1 + N_LAW :]])
+        )
+        found.setdefault(number, {})[d] = ColumnStage(forest, float(stacking[0]), law)
+    if not found:
+        return None
+    return SecondStage(tuple(dict(sorted(found.get(number, {}).items())) for number in range(max(found) + 1)))
+
+
+def _are_trees(forest: Forest) -> bool:
+    """One entry per node, and children behind their parents: every path ends at a leaf."""
+    n = len(forest.feature)
+    same_length = all(len(array) == n for array in forest[2:])
+    if not same_length or forest.value.ndim != 2 or not ((forest.roots >= 0) & (forest.roots < n)).all():
+        return False
+    inner = np.flatnonzero(forest.feature != LEAF)
+    sides = (forest.left[inner], forest.right[inner])
+    return bool((forest.feature >= LEAF).all() and all(((side > inner) & (side < n)).all() for side in sides))
