@@ -48,8 +48,12 @@ class RowShards:
 
 
 def join_processes(coordinator: str, n_processes: int, process: int) -> None:
-    """Make this process one of several that train together; before anything is computed."""
+    """Make this process one of several that train together; before anything is computed.
+
+    They are connected at once: gloo waits for 30 seconds only, and one process may compile for longer than another.
+    """
     jax.distributed.initialize(coordinator, n_processes, process)
+    multihost_utils.sync_global_devices("plurigp")
 
 
 def row_shards(n_rows: int, n_shards: int, platform: str | None = None) -> RowShards:
