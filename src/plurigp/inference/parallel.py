@@ -53,7 +53,13 @@ def join_processes(coordinator: str, n_processes: int, process: int) -> None:
     They are connected at once: gloo waits for 30 seconds only, and one process may compile for longer than another.
     """
     jax.distributed.initialize(coordinator, n_processes, process)
-    multihost_utils.sync_global_devices("plurigp")
+    wait_for_processes()
+
+
+def wait_for_processes() -> None:
+    """Until all are here."""
+    if jax.process_count() > 1:
+        multihost_utils.sync_global_devices("plurigp")
 
 
 def row_shards(n_rows: int, n_shards: int, platform: str | None = None) -> RowShards:

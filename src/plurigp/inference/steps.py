@@ -17,7 +17,12 @@ from plurigp.inference.gp import sparse
 from plurigp.inference.gp.linalg import inverse_root, pack, unpack_doubled
 from plurigp.inference.gp.sparse import LogCholesky, MomentGradients, Natural, Posterior, SharedBasis
 from plurigp.inference.model import Model
-from plurigp.inference.parallel import keep_on_every_device, on_every_device, shapes_on_every_device
+from plurigp.inference.parallel import (
+    keep_on_every_device,
+    on_every_device,
+    shapes_on_every_device,
+    wait_for_processes,
+)
 from plurigp.inference.prior import GroupStatistics
 from plurigp.inference.schedule import Rates
 
@@ -205,3 +210,5 @@ def compile_training(spec: BoundSpec, state: State, batch: Batch, rates: Rates) 
     running.append(compile_in_background((_compiled_step, step)))
     for compilation in running:
         compilation.result()
+    if spec.mesh is not None:
+        wait_for_processes()  # a first step that starts half a minute early finds no peer and fails
