@@ -1,5 +1,6 @@
 """PluriGP, scikit-learn's face of the model: it adapts tables and parameters; the work is done below."""
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from numbers import Real
@@ -37,6 +38,11 @@ from plurigp.inference.batches import TrainingTable
 from plurigp.inference.prior import group_moments
 from plurigp.likelihoods.layout import first_slots, make_layout
 from plurigp.likelihoods.registry import import_families
+
+CELLS_IN_TREES = (
+    "the trees of the second stage hold values of single training cells, and so does the saved model; "
+    "to share a model without cells, fit it with second_stage='none'"
+)
 
 
 class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -470,8 +476,13 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     # --- saving ---
 
     def save(self, folder: str | Path) -> Path:
-        """Write the fitted model into a folder: arrays as safetensors, the rest as JSON, both hashed."""
+        """Write the fitted model into a folder: arrays as safetensors, the rest as JSON, both hashed.
+
+        The trees of a second stage hold values of single training cells; a warning says so.
+        """
         check_is_fitted(self)
+        if self.second_stage_ is not None:
+            warnings.warn(CELLS_IN_TREES, UserWarning, stacklevel=2)
         features = getattr(self, "feature_names_in_", range(self.n_features_in_))
         return save_fitted(folder, self._fitted, self.get_params(), features)
 
