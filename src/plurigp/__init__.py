@@ -15,6 +15,12 @@ A table, the kinds of its columns, a map, and the map from its folder:
 >>> plurigp.load(model.save("model")).transform(table).shape
 (80, 2)
 
+A table filled in one go, and analyses of completed tables pooled:
+
+>>> filled = plurigp.PluriImputer(n_components=2, second_stage="none", max_epochs=3).fit_transform(table)
+>>> bool(filled["lab_01"].isna().any()), plurigp.pool([1.0, 1.2, 1.1], [0.1, 0.1, 0.1]).n_imputations
+(False, 3)
+
 What is wrong with a table is said in one line, with the remedy:
 
 >>> try:

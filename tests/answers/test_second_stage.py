@@ -12,7 +12,7 @@ from plurigp.answers.corrected import draw_gaps_given, expected_gaps
 from plurigp.answers.forest import LEAF, grow_forest, join_forests
 from plurigp.answers.heldout import hide_cells
 from plurigp.answers.pit import KNOTS
-from plurigp.answers.second_stage import completed_features, feature_columns, fit_second_stage, view_table
+from plurigp.answers.second_stage import completed_features, feature_owners, fit_second_stage, view_table
 from plurigp.answers.stacking import residual_law, weight_of_levels, weight_of_numbers
 from plurigp.data import KINDS
 from plurigp.estimator.saved_stage import stage_arrays, stage_from_arrays
@@ -243,7 +243,7 @@ def test_a_cell_is_never_read_by_the_trees_that_score_it(case):
     table = model.coder_.table(frame)
     view = view_table(model.predictor_, table)
     other = table.hidden(np.eye(9, dtype=bool)[[3] * len(frame)])  # without "step"
-    owner, features = feature_columns(model.predictor_), completed_features(model.predictor_, other, view.fills)
+    owner, features = feature_owners(model.predictor_), completed_features(model.predictor_, other, view.fills)
     assert set(owner) == set(range(9))
     same = completed_features(model.predictor_, table, view.fills)
     np.testing.assert_array_equal(features[:, owner != 3], same[:, owner != 3])

@@ -145,6 +145,7 @@ def test_workers_are_stopped_and_the_word_is_said_once(monkeypatch, capsys):
     monkeypatch.setattr(interrupt.os, "_exit", codes.append)
     monkeypatch.setattr(interrupt, "GRACE", 0.0)
     monkeypatch.setattr(interrupt, "_ended", interrupt.threading.Lock())
+    monkeypatch.setattr(interrupt, "_ending", interrupt.Ending())
     interrupt.terminate()
     interrupt.terminate()
     assert worker.killed

@@ -10,7 +10,7 @@ import plurigp
 from plurigp import PluriGP, PluriImputer
 from plurigp.data import Coder, infer_schema, to_rows
 from plurigp.estimator.components import choose_components
-from plurigp.estimator.fitting import training_table
+from plurigp.estimator.tables import training_table
 from plurigp.inference.compiling import jax_runtime
 from plurigp.likelihoods.layout import make_layout
 
@@ -94,7 +94,7 @@ def _chosen(frame: pd.DataFrame) -> int:
     rows = to_rows(frame)
     coder = Coder.fit(rows, infer_schema(rows, None))
     with jax_runtime():
-        return choose_components(make_layout(coder.schema), training_table(rows, coder, "float32"), 0)
+        return choose_components(make_layout(coder.schema), training_table(rows, coder, PluriGP().get_params()), 0)
 
 
 def test_dimensions_are_as_many_as_the_factors_of_the_table():

@@ -104,7 +104,7 @@ def _features(p: Predictor, values: Array) -> Float[Array, "B E"]:
 def completed_features(predictor: Predictor, table: Table, fills: Float[np.ndarray, "N D"]) -> np.ndarray:
     """The encoder's features of every cell [N E], gaps filled; of amounts that are often zero, the amount instead of
     whether there is any: a filled gap is neither."""
-    values, owner, amounts = table.values.copy(), feature_columns(predictor), {}
+    values, owner, amounts = table.values.copy(), feature_owners(predictor), {}
     for d, (column, first) in enumerate(zip(table.schema, first_slots(table.schema.used), strict=True)):
         gaps = ~table.seen[:, d]
         for slot in range(first, first + 1 + KINDS[column.kind].has_bounds):
@@ -118,7 +118,7 @@ def completed_features(predictor: Predictor, table: Table, fills: Float[np.ndarr
     return np.nan_to_num(found.astype(np.float32))
 
 
-def feature_columns(predictor: Predictor) -> Int[np.ndarray, " E"]:
+def feature_owners(predictor: Predictor) -> Int[np.ndarray, " E"]:
     """The column, by its place among the used ones, that each feature belongs to."""
     layout = predictor.layout
     with jax_runtime():
@@ -166,7 +166,7 @@ class _Learner:
         self.fold = rng.permuted(np.tile(np.arange(D) % n_folds, (N, 1)), axis=1)
         self.whole = view_table(predictor, table, warn=False)
         self.hidden = [view_table(predictor, table.hidden(self.fold == k), warn=False) for k in range(n_folds)]
-        self.owner, self.first = feature_columns(predictor), first_slots(table.schema.used)
+        self.owner, self.first = feature_owners(predictor), first_slots(table.schema.used)
         self._refresh()
 
     def _refresh(self) -> None:
@@ -258,7 +258,7 @@ def apply_round(
 ) -> dict[int, Correction]:
     """The corrections of all gaps, or of these."""
     gaps = ~view.table.seen if gaps is None else gaps
-    features, owner = completed_features(predictor, view.table, view.fills), feature_columns(predictor)
+    features, owner = completed_features(predictor, view.table, view.fills), feature_owners(predictor)
     found: dict[int, Correction] = {}
     for d, stage in corrections.items():
         rows = np.flatnonzero(gaps[:, d])

@@ -40,10 +40,12 @@ def sealed_json(body: Mapping[str, Any], key: str = SEAL) -> str:
     return json.dumps({**body, key: _content_digest(body)}, indent=1, sort_keys=True, allow_nan=False) + "\n"
 
 
-def read_sealed_json(path: Path, newest: int, remedy: str, key: str = SEAL) -> dict[str, Any]:
+def read_sealed_json(
+    path: Path, newest: int, remedy: str, key: str = SEAL, most: int = MAX_JSON_BYTES
+) -> dict[str, Any]:
     """The object that `sealed_json` wrote, checked and without its hash; a format above `newest` is named as such."""
-    if path.stat().st_size > MAX_JSON_BYTES:
-        raise DataError(f"{path}: is larger than {MAX_JSON_BYTES // 10**6} MB and not written by plurigp; {remedy}")
+    if path.stat().st_size > most:
+        raise DataError(f"{path}: is larger than {most // 10**6} MB and not written by plurigp; {remedy}")
     try:
         content = json.loads(path.read_text(encoding="utf-8"), parse_float=_as_written, parse_constant=_as_written)
         stated, version = content.pop(key, None), content.get("format")

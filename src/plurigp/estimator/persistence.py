@@ -48,6 +48,7 @@ ARRAYS, MANIFEST = "model.safetensors", "model.json"
 LEFT_BY_A_KILL = re.compile(r"\..*\.part|model-[0-9a-f]{16}\.safetensors")
 HEX = re.compile("[0-9a-f]{64}")
 MANIFEST_SEAL = "manifest_sha256"
+MAX_MANIFEST_BYTES = 50_000_000  # names and levels of a wide table take a few
 REMEDY = "save the model again"
 PIT_MAPS, INDICATOR_COLUMNS = "gaps.rank_maps", "encoder.watched"  # as first saved
 
@@ -92,7 +93,7 @@ def read_model(folder: str | Path) -> tuple[dict[str, np.ndarray], dict[str, Any
         raise DataError(f"{folder}: no such model folder; give the folder that save() or `plurigp fit --out` wrote")
     if not (folder / MANIFEST).is_file():
         raise DataError(f"{folder}: {MANIFEST} is missing, so this is not a complete model; save it again")
-    body = read_sealed_json(folder / MANIFEST, MODEL_FORMAT, REMEDY, MANIFEST_SEAL)
+    body = read_sealed_json(folder / MANIFEST, MODEL_FORMAT, REMEDY, MANIFEST_SEAL, MAX_MANIFEST_BYTES)
     with naming(folder / MANIFEST):
         check_manifest(body)
     pending = folder / _pending(body["arrays_sha256"])  # of a save that was killed before its last step

@@ -117,6 +117,12 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     True
     >>> model.score_reconstruction(table).shape, model.sample(5, random_state=0).shape, model.save("small").name
     ((80, 4), (5, 4), 'small')
+    >>> given = PluriGP(2, covariates=["gaussian_1"], max_epochs=3, random_state=0)
+    >>> complete = table.dropna(subset=["gaussian_1"])
+    >>> len(given.fit(complete).counterfactual(complete, {"gaussian_1": 0.0})) == len(complete)
+    True
+    >>> bool(PluriGP(2, max_epochs=3, second_stage="none", random_state=0).fit_impute(table).isna().any(axis=None))
+    False
     """
 
     def __init__(  # long: scikit-learn wants every parameter named, and stored as it is
