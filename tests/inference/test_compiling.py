@@ -93,3 +93,10 @@ def test_the_cache_keeps_the_programs_used_last_within_its_limit(tmp_path, monke
         os.utime(folder / name, (1e9 - age, 1e9 - age))
     compiling.cache_folder()
     assert sorted(path.name for path in folder.iterdir()) == ["middle", "new"]
+
+
+def test_a_program_compiled_in_the_background_is_kept_when_the_caller_has_left(folder):
+    jitted = jax.jit(lambda x: jnp.cos(x) * 2.75 - 1)
+    compiling.compile_in_background((jitted, (jnp.arange(5.0),))).result()
+    assert any(compiling.cache_folder().iterdir())
+    assert jax.config.jax_compilation_cache_dir is None

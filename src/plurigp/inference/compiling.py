@@ -117,7 +117,7 @@ def compile_in_background(*programs: tuple[Any, tuple[Any, ...]]) -> "Future[Non
     def run() -> None:
         try:
             for jitted, arguments in programs:
-                with jax.enable_x64(True):  # local to a thread
+                with jax_runtime():  # float64 is local to a thread, and the caller may have left the cache by then
                     jitted.lower(*arguments).compile()
             done.set_result(None)
         except BaseException as error:
