@@ -13,6 +13,7 @@ from sklearn.exceptions import NotFittedError
 import plurigp
 from plurigp import DataError, PluriGP
 from plurigp.data import KINDS, Coder, Table
+from plurigp.estimator import fitting
 
 N, EMPTY_ROW = 40, 7
 SCHEMA = {
@@ -393,7 +394,7 @@ def test_nothing_is_answered_before_fit(method, frame):
         ({"dtype": np.float32}, "is not one of float32, float64"),
         ({"kl_weight": -1.0}, "kl_weight=-1.0 must be a number at least 0"),
         ({"calibrate": "yes"}, "calibrate='yes' must be True or False"),
-        ({"hiding": 1.0}, "hiding=1.0 must be a number of at least 0 and below 1"),
+        ({"hiding": 1.0}, "hiding=1.0 must be a number of at least 0 and below 1, or 'auto'"),
         ({"kl_weight": np.nan}, "kl_weight=nan must be a number at least 0"),
         ({"tol": "none"}, "tol='none' must be a number at least 0"),
         ({"learning_rate": 0}, "learning_rate=0 must be a number above 0"),
@@ -617,3 +618,32 @@ def test_columns_are_found_by_name_in_any_order(fitted, frame):
     used = fitted.schema_.used[0].name
     with pytest.raises(DataError, match=rf"column '{used}' is missing from the table"):
         fitted.transform(frame.drop(columns=used))
+
+
+@pytest.mark.parametrize(
+    ("given", "seen_share", "hidden"),
+    [
+        ({}, 1.0, 0.1),
+        ({}, 0.9, 0.0),
+        ({"encoder": "paper"}, 1.0, 0.0),
+        ({"hiding": 0.0}, 1.0, 0.0),
+        ({"hiding": 0.3}, 0.5, 0.3),
+    ],
+)
+def test_cells_are_hidden_from_the_encoder_where_a_table_has_hardly_any_gaps(given, seen_share, hidden):
+    assert fitting._hiding(PluriGP(**given).get_params(), seen_share) == hidden
+
+
+def test_a_complete_table_teaches_the_encoder_what_a_gap_is():
+    """Columns that nearly repeat each other, none with a gap: rows with gaps are placed well all the same."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(240, 2))
+    table = pd.DataFrame(x @ rng.normal(size=(2, 6)) + 0.05 * rng.normal(size=(240, 6))).add_prefix("lab_")
+    train, new = table.iloc[:160], table.iloc[160:].reset_index(drop=True)
+    gaps = new.mask(rng.random(new.shape) < 0.3)
+
+    def error(**given):
+        filled = PluriGP(2, max_epochs=300, calibrate=False, random_state=0, **given).fit(train).impute(gaps)
+        return float(((filled - new) ** 2).to_numpy().mean())
+
+    assert error() < 0.8 * error(hiding=0.0)

@@ -34,6 +34,9 @@ from plurigp.inference.training import Trained, train
 from plurigp.likelihoods.layout import Layout, arranged_back, make_layout, n_shared, rules_of
 from plurigp.likelihoods.rules import Rule
 
+SEES_GAPS = ("factors", "masked")  # encoders that take missingness into account; the paper's is trained as in the paper
+FEW_GAPS = 0.05  # share of cells: with fewer, the encoder has to be shown what a gap is
+AUTO_HIDING = 0.1  # the largest share hidden from a row then
 COLLAPSED = 0.05  # a sd of encoded means below this in every dimension is a collapsed map
 
 
@@ -149,8 +152,15 @@ def _rules(given: Mapping[str, Any], layout: Layout) -> tuple[Rule, ...]:
 def _bound_spec(given: Mapping[str, Any], layout: Layout, n_seen: np.ndarray, table: TrainingTable) -> BoundSpec:
     sampling = given["expectation"] == "sampling"
     shared = n_shared(layout, n_seen[None] == table.n_rows) if given["optimizer"] == "natural" and not sampling else 0
-    hiding = float(given["hiding"])
+    hiding = _hiding(given, float(n_seen.sum()) / (table.n_rows * len(n_seen)))
     return BoundSpec(layout, _rules(given, layout), float(given["kl_weight"]), 1, sampling, hiding, shared, table.mesh)
+
+
+def _hiding(given: Mapping[str, Any], seen_share: float) -> float:
+    """One of two shares: it is part of the compiled program, which tables of one shape have in common."""
+    if given["hiding"] != "auto":
+        return float(given["hiding"])
+    return AUTO_HIDING if given["encoder"] in SEES_GAPS and seen_share > 1 - FEW_GAPS else 0.0
 
 
 def _schedule(given: Mapping[str, Any], n_rows: int) -> Schedule:

@@ -58,7 +58,7 @@ UNITS = {"schema": SCHEMA, "shift": NUMBERS, "scale": SCALES, "squeeze": list_fo
 CODER = record_form(UNITS, {"covariates": record_form(UNITS)})
 PARAMS = {
     "n_components": either_form(SIZE, choice_form("auto")), "n_groups": SIZE, "n_inducing": SIZE, "kernel": SHORT,
-    "hiding": SHARE, "refine": truth_form,
+    "hiding": either_form(SHARE, choice_form("auto")), "refine": truth_form,
     "calibrate": truth_form, "kl_weight": number_form(0.0), "kl_covariance_weight": SHARE,
     "n_quadrature": optional_form(either_form(mapping_form(QUADRATURE, 1000), QUADRATURE)),
     "pool_rare_levels": whole_form(0, MAX_COUNT),

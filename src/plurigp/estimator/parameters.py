@@ -30,7 +30,7 @@ RANGES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "tol": (lambda value: 0 <= value < np.inf, "at least 0"),
     "learning_rate": (lambda value: 0 < value < np.inf, "above 0"),
     "kl_covariance_weight": (lambda value: 0 < value <= 1, "above 0 and of at most 1"),
-    "hiding": (lambda value: 0 <= value < 1, "of at least 0 and below 1"),
+    "hiding": (lambda value: 0 <= value < 1, "of at least 0 and below 1, or 'auto'"),
 }
 
 
@@ -46,6 +46,8 @@ def check_parameters(given: Mapping[str, Any]) -> None:
         if given[name] != otherwise:
             check_count(name, given[name])
     for name, (allows, text) in RANGES.items():
+        if name == "hiding" and isinstance(given[name], str) and given[name] == "auto":
+            continue
         if not _is_number(given[name], Real) or not allows(given[name]):
             raise ValueError(f"{name}={given[name]!r} must be a number {text}")
     for name in ("calibrate", "refine"):

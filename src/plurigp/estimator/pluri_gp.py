@@ -66,7 +66,8 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     kernel : "rbf", "matern52", "linear" or a sum such as "linear+rbf".
     encoder : "factors" (the factor-analysis posterior given the observed cells, corrected by networks), "masked"
         (networks with missingness indicators), "paper" (networks without) or "free" (no encoder).
-    hiding : training hides up to this share of a row's cells from the encoder (never from the bound).
+    hiding : training hides up to this share of a row's cells from the encoder (never from the bound). "auto" is 0.1 for
+        a table with hardly any gaps, whose encoder would not learn to place a row with some, and 0 otherwise.
     refine : optimise each row's q(x) by gradient steps, the model fixed; slow.
     calibrate : after training, hide cells of some rows, see where they rank among their draws, and correct the
         quantiles of `describe_gaps` by it, column by column; not for encoder="free" and not from a few cells.
@@ -139,7 +140,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         n_inducing: int = 50,
         kernel: str = "rbf",
         encoder: str = "factors",
-        hiding: float = 0.0,
+        hiding: float | str = "auto",
         refine: bool = False,
         calibrate: bool = True,
         second_stage: str = "none",
