@@ -35,10 +35,11 @@ def compare_runs(
     Example:
       plurigp compare-studies hospital_a hospital_b patients_b.csv
     """
-    from plurigp.report.transfer import compare_studies
+    from plurigp.report.transfer import check_same_schema, compare_studies
     from plurigp.study import load_study
 
     studies = load_study(first), load_study(second)
+    check_same_schema(*studies)
     with about(table):
         frame = read_input(table, sep, decimal, missing)
         other = None if first_table is None else read_input(first_table, sep, decimal, missing)
