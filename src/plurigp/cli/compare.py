@@ -12,6 +12,8 @@ from plurigp.cli.text import say, say_json, say_table
 if TYPE_CHECKING:
     from plurigp.study.findings.transfer import Transfer
 
+FIGURES = ("group", "rows", "share", "certainty", "nearest", "overlap")
+
 
 def compare_runs(
     first: Annotated[Path, typer.Argument(metavar="RUN1", help="A folder written by `plurigp study`.")],
@@ -51,8 +53,9 @@ def compare_runs(
     say(found.in_words())
     for name, one in directions.items():
         say("")
-        say(f"{name}: {one.outliers_first} of {one.n_rows} rows are assigned to no group")
-        say_table(("group", "rows", "share", "certainty", "nearest", "overlap", "verdict"), transfer_lines(one))
+        of, by = name.split(" by ")
+        say(f"patients of the {of} study in groups of the {by}; {one.outliers_first} of {one.n_rows} are in none")
+        say_table((*FIGURES, "verdict"), transfer_lines(one), right=FIGURES)
 
 
 def transfer_lines(found: "Transfer") -> list[tuple[str, ...]]:
