@@ -105,7 +105,7 @@ def delta_ranges(deltas: list[str] | None, columns: Iterable[str]) -> dict[str, 
             for level, number in own.items():
                 found.setdefault(name, {}).setdefault(level, {0.0}).add(number)
     ranges = {name: {level: sorted(own) for level, own in axes.items()} for name, axes in found.items()}
-    return {name: axes[None] if None in axes else axes for name, axes in ranges.items()}
+    return {name: axes[None] if set(axes) == {None} else axes for name, axes in ranges.items()}
 
 
 def read_input(table: Path, sep: str | None, decimal: str | None, missing: list[str] | None) -> "pd.DataFrame":
