@@ -6,6 +6,7 @@ in the latent space of a trained model. What a row's cells say of x_n is its pos
 with, so that the prior is not counted once per row.
 """
 
+import warnings
 from typing import NamedTuple
 
 import jax
@@ -27,6 +28,7 @@ N_DRAWS = 512  # of x, from which a row's posterior mean and covariance are take
 N_POSITIONS, N_DEVIATIONS = 400, 16  # draws of a patient's position, and of a row's deviation from each
 PATIENTS = 32  # decoded at once
 MAX_STEPS, TOLERANCE = 1000, 1e-5  # of EM; relative change of the covariances
+LEAST_TOLD = 0.05  # precision of a row's cells, in units of a dimension's variance, from which it has a share
 LEAST = 1e-6  # of the prior's variance: what a variance component is at least
 SEED = 20290118  # of the draws of f: the same for every patient, so answers are repeatable
 
@@ -44,12 +46,6 @@ class Variation(NamedTuple):
     centre: Float[np.ndarray, " Q"]
     between: Float[np.ndarray, "Q Q"]
     within: Float[np.ndarray, "Q Q"]
-
-    @property
-    def shares(self) -> Float[np.ndarray, " Q"]:
-        """Share of every dimension's variance that lies between patients (intraclass correlation)."""
-        between = np.diagonal(self.between)
-        return between / (between + np.diagonal(self.within))
 
 
 class PatientPosterior(NamedTuple):
@@ -121,8 +117,22 @@ def fit_variation(evidence: Evidence, patient: Int[np.ndarray, " N"]) -> Variati
         change = max(np.abs(a - b).max() for a, b in zip(new, found, strict=True))
         found = new
         if change < TOLERANCE * np.trace(found.between + found.within) / Q:
-            break
+            return found
+    warnings.warn(
+        f"variances between and within patients still move after {MAX_STEPS} steps of EM and are rough; more patients "
+        "with several rows, or fewer latent dimensions, settle them.",
+        RuntimeWarning,
+        stacklevel=2,
+    )
     return found
+
+
+def shares_between(evidence: Evidence, variation: Variation) -> Float[np.ndarray, " Q"]:
+    """Share of every dimension's variance that lies between patients (intraclass correlation); NaN for a dimension of
+    which cells say nothing, whose variances stay where EM began."""
+    between, within = np.diagonal(variation.between), np.diagonal(variation.within)
+    told = np.diagonal(evidence.precision, axis1=1, axis2=2).mean(0) * (between + within)
+    return np.where(told > LEAST_TOLD, between / (between + within), np.nan)
 
 
 def patient_posterior(evidence: Evidence, patient: Int[np.ndarray, " N"], variation: Variation) -> PatientPosterior:

@@ -63,8 +63,10 @@ def describe_patients(
 
 
 def _say_shares(shares: "pd.DataFrame") -> None:
+    from plurigp.report.words import percent
+
     lines = [
-        (str(line["dimension"]), f"{line['between']:.3f}", f"{line['within']:.3f}", f"{line['share_between']:.0%}")
+        (str(line["dimension"]), f"{line['between']:.3f}", f"{line['within']:.3f}", percent(line["share_between"]))
         for line in shares.to_dict("records")
     ]
     heads = ("dimension", "variance between patients", "within", "share between")

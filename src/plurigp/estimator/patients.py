@@ -6,7 +6,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from plurigp.answers.repeated import expected_of_patients, fit_variation, patient_posterior, row_evidence
+from plurigp.answers.repeated import (
+    expected_of_patients,
+    fit_variation,
+    patient_posterior,
+    row_evidence,
+    shares_between,
+)
 from plurigp.core.types import DataError
 from plurigp.data import to_frame
 from plurigp.data.groups import row_groups
@@ -24,7 +30,7 @@ class PatientEffects:
       patient over rows, or the probability of the level, in the column's own units; the interval is of this
       expectation, not of one measurement.
     shares: one line per dimension: variance between patients and within, and the share between (intraclass
-      correlation).
+      correlation; NaN for a dimension that the map has switched off).
     covariances [G Q Q]: of the positions; between, within [Q Q]: covariances of positions and of deviations.
     """
 
@@ -74,7 +80,7 @@ def patient_effects(model: PluriGP, table: Any, groups: Any, level: float = 0.95
     return PatientEffects(
         _position_lines(model, labels, np.bincount(patient), found.mean, sd),
         _effect_lines(model, labels, blocks),
-        _share_lines(variation.between, variation.within, variation.shares),
+        _share_lines(variation.between, variation.within, shares_between(evidence, variation)),
         found.covariance,
         variation.between,
         variation.within,
