@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from plurigp.estimator import PluriImputer as PluriImputer
     from plurigp.estimator import load as load
     from plurigp.estimator.explaining import explain as explain
+    from plurigp.estimator.patients import patient_effects as patient_effects
     from plurigp.estimator.sensitivity import sensitivity as sensitivity
     from plurigp.report.table_one import table_one as table_one
     from plurigp.report.transfer import compare_studies as compare_studies
@@ -70,6 +71,7 @@ _HOME = {
     "compare_studies": "plurigp.report.transfer",
     "table_one": "plurigp.report.table_one",
     "explain": "plurigp.estimator.explaining",
+    "patient_effects": "plurigp.estimator.patients",
     "sensitivity": "plurigp.estimator.sensitivity",
     "pool": "plurigp.answers.pooling",
     "pool_fits": "plurigp.answers.pooling",
@@ -90,6 +92,7 @@ __all__ = [
     "infer_schema",
     "load",
     "load_study",
+    "patient_effects",
     "pool",
     "pool_fits",
     "read_table",

@@ -24,6 +24,7 @@ VERBS = (
     "pool",
     "table-one",
     "explain",
+    "patients",
     "compare-studies",
     "reproduce",
 )

@@ -16,6 +16,7 @@ from plurigp.cli.errors import one_line_errors
 from plurigp.cli.explain import explain_model
 from plurigp.cli.explore import explore
 from plurigp.cli.fit import fit
+from plurigp.cli.patients import describe_patients
 from plurigp.cli.pooling import pool_estimates
 from plurigp.cli.report import report
 from plurigp.cli.study import study
@@ -26,6 +27,7 @@ NAMED_VERBS: dict[str, Callable[..., None]] = {  # whose names are functions of 
     "pool": pool_estimates,
     "table-one": describe_groups,
     "explain": explain_model,
+    "patients": describe_patients,
     "compare-studies": compare_runs,
 }
 

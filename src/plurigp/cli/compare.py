@@ -12,6 +12,8 @@ from plurigp.cli.text import say, say_json, say_table
 if TYPE_CHECKING:
     from plurigp.study.findings.transfer import Transfer
 
+FIGURES = ("group", "rows", "share", "certainty", "nearest", "overlap")
+
 
 def compare_runs(
     first: Annotated[Path, typer.Argument(metavar="RUN1", help="A folder written by `plurigp study`.")],
@@ -35,10 +37,11 @@ def compare_runs(
     Example:
       plurigp compare-studies hospital_a hospital_b patients_b.csv
     """
-    from plurigp.report.transfer import compare_studies
+    from plurigp.report.transfer import check_same_schema, compare_studies
     from plurigp.study import load_study
 
     studies = load_study(first), load_study(second)
+    check_same_schema(*studies)
     with about(table):
         frame = read_input(table, sep, decimal, missing)
         other = None if first_table is None else read_input(first_table, sep, decimal, missing)
@@ -50,8 +53,9 @@ def compare_runs(
     say(found.in_words())
     for name, one in directions.items():
         say("")
-        say(f"{name}: {one.outliers_first} of {one.n_rows} rows are assigned to no group")
-        say_table(("group", "rows", "share", "certainty", "nearest", "overlap", "verdict"), transfer_lines(one))
+        of, by = name.split(" by ")
+        say(f"patients of the {of} study in groups of the {by}; {one.outliers_first} of {one.n_rows} are in none")
+        say_table((*FIGURES, "verdict"), transfer_lines(one), right=FIGURES)
 
 
 def transfer_lines(found: "Transfer") -> list[tuple[str, ...]]:

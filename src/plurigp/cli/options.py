@@ -96,6 +96,18 @@ def deltas_of(deltas: list[str] | None, columns: Iterable[str]) -> dict[str, Any
     return found
 
 
+def delta_ranges(deltas: list[str] | None, columns: Iterable[str]) -> dict[str, Any]:
+    """The same options, each as one of a column's or level's amounts: {column: [amounts]}, 0 among them."""
+    known, found = list(columns), dict[str, Any]()
+    for text in deltas or []:
+        for name, amount in deltas_of([text], known).items():
+            own = {None: amount} if not isinstance(amount, dict) else amount
+            for level, number in own.items():
+                found.setdefault(name, {}).setdefault(level, {0.0}).add(number)
+    ranges = {name: {level: sorted(own) for level, own in axes.items()} for name, axes in found.items()}
+    return {name: axes[None] if set(axes) == {None} else axes for name, axes in ranges.items()}
+
+
 def read_input(table: Path, sep: str | None, decimal: str | None, missing: list[str] | None) -> "pd.DataFrame":
     """The table that a verb was given, with the declared values as gaps."""
     from plurigp.cli.errors import about

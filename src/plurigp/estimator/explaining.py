@@ -152,18 +152,23 @@ def _curve_lines(model: PluriGP, x: np.ndarray, R: np.ndarray, q: int) -> pd.Dat
 
 
 def _column_lines(coder: Coder, d: int, ends: list[np.ndarray], steps: np.ndarray, q: int) -> list[dict[str, Any]]:
-    """One column's curve in its own units, or one curve per level; of two levels that of the second."""
+    """One column's curve in its own units, or one curve per level."""
     column = coder.schema.used[d]
-    if column.levels:
-        levels = column.levels[1:] if ends[0].shape[1] == 1 else column.levels
-        own = [(str(level), [part[:, k] for part in ends]) for k, level in enumerate(levels)]
-    else:
-        own = [("", [_in_own_units(coder, d, part[:, 0]) for part in ends])]
     return [
         {"dimension": q + 1, "position": at, "column": column.name, "level": level, "mean": m, "low": low, "high": high}
-        for level, parts in own
+        for level, parts in expected_by_level(coder, d, ends)
         for at, m, low, high in zip(steps.tolist(), *(part.tolist() for part in parts), strict=True)
     ]
+
+
+def expected_by_level(coder: Coder, d: int, cells: list[np.ndarray]) -> list[tuple[str, list[np.ndarray]]]:
+    """Expected cells [B K] of one column as numbers in its own units, level "", or as probabilities by level; of two
+    levels that of the second."""
+    column = coder.schema.used[d]
+    if not column.levels:
+        return [("", [_in_own_units(coder, d, part[:, 0]) for part in cells])]
+    levels = column.levels[1:] if cells[0].shape[1] == 1 else column.levels
+    return [(str(level), [part[:, k] for part in cells]) for k, level in enumerate(levels)]
 
 
 def _in_own_units(coder: Coder, d: int, coded: np.ndarray) -> np.ndarray:

@@ -11,6 +11,17 @@ With the folder of a study, here the one of the first page of the reference:
 >>> page = write_report(result, "report.html", title="Eighty simulated patients")
 >>> page.read_text(encoding="utf-8") == render_report(result, title="Eighty simulated patients")
 True
+
+What the report says of a column if its gaps are not at random, over a range of deltas, from the table that was studied:
+
+>>> from plurigp.report import subtype_sensitivity
+>>> table = plurigp.read_table("patients.csv")
+>>> if result.clusters.n_strata > 1:
+...     found = subtype_sensitivity(result, table, {"lab_01": [-0.5, 0.0, 0.5]}, n_draws=2)
+...     _ = write_report(result, "report.html", sensitivity=found)
+
+Its figures as files:
+
 >>> figures = report_figures(result)
 >>> "map" in [figure.name for figure in figures]
 True
@@ -22,5 +33,14 @@ True
 
 from plurigp.report.browser import find_browser, print_pdf, write_pictures
 from plurigp.report.page import render_report, report_figures, write_report
+from plurigp.report.sensitivity import subtype_sensitivity
 
-__all__ = ["find_browser", "print_pdf", "render_report", "report_figures", "write_pictures", "write_report"]
+__all__ = [
+    "find_browser",
+    "print_pdf",
+    "render_report",
+    "report_figures",
+    "subtype_sensitivity",
+    "write_pictures",
+    "write_report",
+]

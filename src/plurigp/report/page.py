@@ -15,6 +15,7 @@ from markupsafe import Markup
 
 import plurigp
 from plurigp.core.files import whole_file
+from plurigp.estimator.sensitivity import Sensitivity
 from plurigp.report import words
 from plurigp.report.figures import model_figures
 from plurigp.report.map import MOST_POINTS, map_figure, studied_cells
@@ -29,9 +30,15 @@ FURTHER_STYLE = re.compile(r'getElementById\("([0-9a-f]{64})"\)')  # and others,
 UNSAFE = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
 
 
-def render_report(result: StudyResult, title: str | None = None, table: Any = None, explorer: str | None = None) -> str:
-    """The whole page; the table that was studied, where it is given, adds row numbers and its columns to the map, and
-    the name of an explorer that lies beside it a link."""
+def render_report(
+    result: StudyResult,
+    title: str | None = None,
+    table: Any = None,
+    explorer: str | None = None,
+    sensitivity: Sensitivity | None = None,
+) -> str:
+    """The whole page; the table that was studied, where it is given, adds row numbers and its columns to the map, the
+    name of an explorer that lies beside it a link, and a sensitivity the range of conclusions over its deltas."""
     cells = None if table is None else studied_cells(result, table)
     figures = {figure.name: figure for figure in report_figures(result, cells)}
     plotly, own, css = plotly_js(), text_of("report.js"), text_of("report.css")
@@ -45,7 +52,7 @@ def render_report(result: StudyResult, title: str | None = None, table: Any = No
         taken_names=FURTHER_STYLE.findall(plotly),
         figures=figures,
         json_of=lambda name: Markup(html_json(figures[name].plain())),
-        tables=page_tables(result),
+        tables=page_tables(result, sensitivity),
         settings={name: words.shown(json.dumps(v, ensure_ascii=False), 300) for name, v in result.config.items()},
         made_by=plurigp.__version__,
         shown_points=min(MOST_POINTS, result.facts["n_rows"]),
@@ -55,10 +62,15 @@ def render_report(result: StudyResult, title: str | None = None, table: Any = No
 
 
 def write_report(
-    result: StudyResult, path: str | Path, title: str | None = None, table: Any = None, explorer: str | None = None
+    result: StudyResult,
+    path: str | Path,
+    title: str | None = None,
+    table: Any = None,
+    explorer: str | None = None,
+    sensitivity: Sensitivity | None = None,
 ) -> Path:
     """Render and write; the same result gives the same bytes."""
-    page = render_report(result, title, table, explorer)
+    page = render_report(result, title, table, explorer, sensitivity)
     with whole_file(Path(path)) as part:
         part.write_text(page, encoding="utf-8")
     return Path(path)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from plurigp.estimator.sensitivity import Sensitivity
 from plurigp.report import verdict, words
 from plurigp.report.summary import confirmed, horizon
 from plurigp.study import StudyResult
@@ -67,6 +68,15 @@ def _short(value: float) -> str:
     return words.number(value, 2)
 
 
+def _span(low: float, high: float) -> str:
+    return f"{words.signed(low, 3)} to {words.signed(high, 3)}"
+
+
+def _same(agree: bool) -> Cell:
+    text = "the same for all" if agree else "depends on delta"
+    return Cell(text, text)
+
+
 COLUMNS = {
     "Column": _text("column"),
     "Kind": _text("kind", say=words.kind_label),
@@ -96,6 +106,13 @@ SELECTION = {
     "Standard error of the loss": _number("gap_se", _short),
     "Chosen": _text("chosen", say=_yes_or_no),
 }
+SENSITIVITY = {
+    "Conclusion about": _text("term", 160),
+    "Estimates": lambda line: _numeric(line["estimate_min"], _span(line["estimate_min"], line["estimate_max"])),
+    "All 95% intervals within": lambda line: _numeric(line["low"], _span(line["low"], line["high"])),
+    "Intervals without 0": lambda line: _numeric(line["n_outside"], f"{line['n_outside']} of {line['n_settings']}"),
+    "Conclusion": lambda line: _same(line["same_conclusion"]),
+}
 
 VALLEY = {  # of two strata
     "Separation (sd)": _number("separation", lambda sds: words.number(sds, 2)),
@@ -103,7 +120,7 @@ VALLEY = {  # of two strata
 }
 
 
-def page_tables(result: StudyResult) -> dict[str, PageTable]:
+def page_tables(result: StudyResult, sensitivity: Sensitivity | None = None) -> dict[str, PageTable]:
     """Every table by name; empty ones are left out."""
     predictions = result.predictions.sort_values("gain", ascending=False, kind="stable")
     made = (
@@ -113,6 +130,7 @@ def page_tables(result: StudyResult) -> dict[str, PageTable]:
         consensus_table(result),
         characteristics_table(result),
         missingness_table(result),
+        *([] if sensitivity is None else [sensitivity_table(sensitivity)]),
         _table("predictions", "Gain over each column’s marginal distribution.", predictions, PREDICTIONS),
         risks_table(result),
         _table("clusterings", "Evidence by number of clusters.", result.clusterings, CLUSTERINGS),
@@ -230,6 +248,17 @@ def missingness_table(result: StudyResult) -> PageTable:
         "q": _number("q", words.p_value),
     }
     return _table("missingness", f"Columns missing more or less often in a {word.one}.", table, columns)
+
+
+def sensitivity_table(found: Sensitivity) -> PageTable:
+    """The range of every conclusion over the deltas that were tried."""
+    tried = [f"{words.shown(name, 60)} {_tried(found.frame[name])}" for name in found.deltas]
+    caption = f"Range of conclusions if values are not missing at random. Deltas tried: {'; '.join(tried)}."
+    return _table("sensitivity", caption, found.ranges().reset_index(), SENSITIVITY)
+
+
+def _tried(amounts: pd.Series) -> str:
+    return ", ".join(words.number(amount, 3) for amount in sorted(amounts.unique()))
 
 
 def risks_table(result: StudyResult) -> PageTable:

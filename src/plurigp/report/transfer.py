@@ -13,6 +13,11 @@ from plurigp.report.map import studied_cells
 from plurigp.study import StudyResult
 from plurigp.study.findings.transfer import Transfer, measure_transfer
 
+CONTINUUM = (
+    "The {} study found a continuum: its groups are strata that divide it for description, and another cohort's need "
+    "not lie at the same places."
+)
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class StudyComparison:
@@ -21,6 +26,7 @@ class StudyComparison:
     forward: Transfer
     backward: Transfer | None
     shares: pd.DataFrame  # group, share in the first study, share of the second study's patients
+    notes: tuple[str, ...] = ()  # what qualifies the finding
 
     def __repr__(self) -> str:
         return self.in_words()
@@ -30,7 +36,7 @@ class StudyComparison:
         said = [_said("second", "first", self.forward)]
         if self.backward is not None:
             said.append(_said("first", "second", self.backward))
-        return " ".join(said)
+        return " ".join([*said, *self.notes])
 
 
 def compare_studies(
@@ -47,7 +53,8 @@ def compare_studies(
     here = first.subtypes.set_index("subtype")["share"]
     shares = pd.DataFrame({"group": here.index, "share_first": here.to_numpy()})
     shares["share_second"] = shares["group"].map(forward.groups.set_index("group")["share"])
-    return StudyComparison(forward, backward, shares)
+    continua = [name for name, study in {"first": first, "second": second}.items() if words.is_continuum(study.facts)]
+    return StudyComparison(forward, backward, shares, tuple(CONTINUUM.format(name) for name in continua))
 
 
 def check_same_schema(first: StudyResult, second: StudyResult) -> None:
@@ -75,9 +82,10 @@ def _transfer(by: StudyResult, of: StudyResult, table: Any, seed: int) -> Transf
 
 def _said(rows: str, by: str, found: Transfer) -> str:
     groups = found.groups["verdict"].value_counts()
-    kept, n = int(groups.get("transfers", 0)), len(found.groups)
+    kept, in_part, n = int(groups.get("transfers", 0)), int(groups.get("transfers in part", 0)), len(found.groups)
+    further = f", {in_part} in part," if in_part else ""
     return (
-        f"Of the {by} study's {words.counted(n, 'group')}, {kept} transfer{'s' if kept == 1 else ''} to the {rows} "
-        f"study's {found.n_rows:,} patients: adjusted Rand index {found.rand:.2f} "
+        f"Of the {by} study's {words.counted(n, 'group')}, {kept} transfer{'s' if kept == 1 else ''}{further} to the "
+        f"{rows} study's {found.n_rows:,} patients: adjusted Rand index {found.rand:.2f} "
         f"({found.low:.2f} to {found.high:.2f}) with that study's own groups."
     )

@@ -3,20 +3,14 @@
 import numpy as np
 import pandas as pd
 
-from plurigp.core.text import at
-from plurigp.core.types import DataError
+from plurigp.data.groups import row_groups
 
 
 def group_ids(frame: pd.DataFrame, column: str | None) -> np.ndarray | None:
     """The group 0, 1, … of every row by the column that names it; None where no column does."""
     if column is None:
         return None
-    if column not in frame.columns:
-        raise DataError(f"groups = {column!r}: is not a column of the table; correct the name.")
-    ids, _ = pd.factorize(frame[column])
-    if (ids < 0).any():
-        raise DataError(f"{at(column, int(np.argmin(ids)))}: a row without its group; fill it or drop the row.")
-    return ids
+    return row_groups(column, frame)[0]
 
 
 def shuffled_rows(n_rows: int, seed: int, groups: np.ndarray | None = None) -> np.ndarray:
