@@ -4,16 +4,26 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import kstest
-from sklearn.ensemble import ExtraTreesRegressor
+from sklearn.tree import ExtraTreeRegressor
 
 import plurigp
 from plurigp import DataError, PluriGP
 from plurigp.answers.corrected import draw_gaps_given, expected_gaps
-from plurigp.answers.forest import LEAF, grow_forest, join_forests
+from plurigp.answers.forest import (
+    LEAF,
+    MAX_FEATURES,
+    N_PARTS,
+    grow_out_of_bag,
+    grow_tree,
+    join_forests,
+    left_out_parts,
+)
 from plurigp.answers.heldout import hide_cells
+from plurigp.answers.map_view import completed_features, feature_owners, view_table
 from plurigp.answers.pit import KNOTS
-from plurigp.answers.second_stage import completed_features, feature_owners, fit_second_stage, view_table
-from plurigp.answers.stacking import residual_law, weight_of_levels, weight_of_numbers
+from plurigp.answers.ridge import cross_fitted_ridge, fit_ridge
+from plurigp.answers.second_stage import fit_second_stage
+from plurigp.answers.stacking import SIMPLEX, residual_law, stack_numbers, weight_of_levels
 from plurigp.data import KINDS
 from plurigp.estimator.saved_stage import stage_arrays, stage_from_arrays
 from plurigp.likelihoods.registry import LIKELIHOODS
@@ -21,30 +31,74 @@ from plurigp.likelihoods.registry import LIKELIHOODS
 # --- trees as arrays ---
 
 
-def test_a_forest_of_arrays_predicts_what_scikit_learn_does():
+def test_a_tree_of_arrays_predicts_what_scikit_learn_does():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(300, 5)).astype(np.float32), rng.normal(size=(300, 2))
-    ours = grow_forest(X, y, y, n_trees=7, min_leaf=3, seed=4)
-    theirs = ExtraTreesRegressor(7, min_samples_leaf=3, max_features=0.5, random_state=4).fit(X, y)
     new = rng.normal(size=(50, 5)).astype(np.float32)
+    ours, unseen = grow_tree(X, y, y, new, min_leaf=3, seed=4)
+    theirs = ExtraTreeRegressor(min_samples_leaf=3, max_features=MAX_FEATURES, random_state=4).fit(X, y)
     np.testing.assert_allclose(ours.mean(new), theirs.predict(new), atol=1e-6)
     np.testing.assert_allclose(ours.mean(X, chunk=32), theirs.predict(X), atol=1e-6)
-    assert ours.by_tree(new).shape == (7, 50, 2)
+    np.testing.assert_array_equal(unseen, ours.by_tree(new)[0])
 
 
 def test_joined_forests_predict_the_mean_of_their_trees():
     rng = np.random.default_rng(1)
-    X, y = rng.normal(size=(80, 3)), rng.normal(size=(80, 1))
-    parts = [grow_forest(X, y, y, 3, 2, seed) for seed in (0, 1)]
+    X, y = rng.normal(size=(80, 3)).astype(np.float32), rng.normal(size=(80, 1))
+    parts = [grow_tree(X, y, y, X, 2, seed)[0] for seed in (0, 1)]
     joined = join_forests(parts)
     np.testing.assert_allclose(joined.mean(X), (parts[0].mean(X) + parts[1].mean(X)) / 2, atol=1e-6)
     assert joined.mean(X[:0]).shape == (0, 1)
 
 
 def test_leaves_hold_means_of_the_statistics_and_not_of_the_target():
-    X, y = np.arange(8.0)[:, None], np.repeat([[0.0], [1.0]], 4, axis=0)
-    forest = grow_forest(X, y, np.hstack([y, 10 * y**2]), 2, 1, 0)
+    X, y = np.arange(8, dtype=np.float32)[:, None], np.repeat([[0.0], [1.0]], 4, axis=0)
+    forest, _ = grow_tree(X, y, np.hstack([y, 10 * y**2]), X, 1, 0)
     np.testing.assert_allclose(forest.mean(X), np.hstack([y, 10 * y]))
+
+
+def test_a_row_is_predicted_by_the_trees_that_left_it_out_and_by_no_other():
+    rng = np.random.default_rng(2)
+    X, other, y = rng.normal(size=(60, 3)), rng.normal(size=(60, 3)), rng.normal(size=(60, 1))
+    forest, unseen, excess_var = grow_out_of_bag(X, other, y, y, 4 * N_PARTS, 1, 7)
+    by_tree = forest.by_tree(other).reshape(4, N_PARTS, 60)
+    parts = left_out_parts(60, 4 * N_PARTS, 7)
+    of_row = by_tree[np.arange(4)[:, None], parts, np.arange(60)]
+    np.testing.assert_allclose(unseen[:, 0], of_row.mean(0), rtol=1e-5, atol=1e-6)
+    assert excess_var == pytest.approx(of_row.var(0, ddof=1).mean() / 4 * (1 - 1 / N_PARTS), rel=1e-4)
+    moved = grow_out_of_bag(X, other, y + 1e3 * (np.arange(60) == 5)[:, None], y, 4 * N_PARTS, 1, 7).unseen
+    assert abs(moved[5, 0] - unseen[5, 0]) < 1e-5  # its own value changes nothing of what is said of it
+
+
+# --- ridge ---
+
+
+def test_ridge_with_little_noise_is_least_squares_and_with_none_of_the_signal_the_mean():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(200, 4)) * [1, 10, 0.1, 1] + 5
+    signal = 2 + X @ [1.0, 0.2, -3.0, 0.0]
+    y = signal + 1e-3 * rng.normal(size=200)
+    least_squares = np.linalg.lstsq(np.column_stack([np.ones(200), X]), y, rcond=None)[0]
+    found = fit_ridge(X, y)
+    np.testing.assert_allclose([found.intercept, *found.coef], least_squares, atol=5e-3)
+    assert np.ptp(fit_ridge(X, rng.normal(size=200)).predict(X)) < 0.6
+    assert found.predict(X + 1e3).max() == y.min()  # far outside, the end of the range
+    constant = fit_ridge(np.column_stack([X, np.ones(200)]), y)
+    np.testing.assert_allclose(constant.predict(np.column_stack([X, np.zeros(200)])), found.predict(X), atol=1e-9)
+
+
+def test_a_cross_fitted_ridge_reads_the_unseen_inputs_and_not_the_cell():
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(100, 3))
+    y = X @ [1.0, 2.0, 0.0] + 0.1 * rng.normal(size=100)
+    _, unseen = cross_fitted_ridge(X, X, y, np.random.default_rng(0))
+    moved = y.copy()
+    moved[7] += 50.0
+    _, again = cross_fitted_ridge(X, X, moved, np.random.default_rng(0))
+    assert again[7] == unseen[7]
+    assert (again != unseen).sum() > 50
+    _, without = cross_fitted_ridge(X, np.zeros_like(X), y, np.random.default_rng(0))
+    assert np.ptp(without) < 0.2
 
 
 # --- stacking ---
@@ -54,11 +108,36 @@ def test_the_map_keeps_its_weight_where_it_is_right_and_loses_it_where_it_is_not
     rng = np.random.default_rng(2)
     y = rng.normal(size=500)
     good, bad = y + 0.1 * rng.normal(size=500), rng.normal(size=500)
-    assert weight_of_numbers(y, good, bad) < 0.05
-    assert weight_of_numbers(y, bad, good) > 0.9
-    assert weight_of_numbers(y, good, good) == 0.0
-    few = weight_of_numbers(y[:10], bad[:10], good[:10])
+    assert stack_numbers(y, good, bad, bad).weights == (0.0, 0.0)
+    assert stack_numbers(y, bad, good, bad).weights[0] > 0.9
+    assert stack_numbers(y, bad, bad, good).weights[1] > 0.9
+    assert stack_numbers(y, good, good, good).weights == (0.0, 0.0)
+    few = stack_numbers(y[:10], bad[:10], good[:10], bad[:10]).weights[0]
     assert 0.3 < few < 0.6  # as if ten more cells had spoken for the map
+
+
+def test_a_ridge_that_does_not_help_is_left_out_and_three_that_are_alike_share_the_least_error():
+    rng = np.random.default_rng(5)
+    y = rng.normal(size=2000)
+    map_, trees = (y + rng.normal(size=2000) for _ in range(2))
+    noise = rng.normal(size=2000)
+    assert stack_numbers(y, map_, trees, y + 20 * noise).weights[1] == 0.0
+    found = stack_numbers(y, map_, trees, y + noise)
+    np.testing.assert_allclose(found.weights, (1 / 3, 1 / 3), atol=0.08)
+    every = [np.mean((np.stack([map_, trees, y + noise], 1) @ w - y) ** 2) for w in SIMPLEX]
+    assert found.error == pytest.approx(min(every), rel=0.01)
+    assert found.error == pytest.approx(np.mean((found.mean - y) ** 2))
+
+
+def test_trees_that_will_vary_less_get_a_larger_weight_and_leave_less():
+    rng = np.random.default_rng(6)
+    y = rng.normal(size=3000)
+    map_, trees = (y + rng.normal(size=3000) for _ in range(2))
+    now, later = (stack_numbers(y, map_, trees, map_, excess) for excess in (0.0, 0.4))
+    assert now.later_error == now.error
+    assert later.weights[0] > now.weights[0] + 0.05
+    w = later.weights[0]
+    assert later.later_error == pytest.approx(later.error - w**2 * 0.4)
 
 
 def test_levels_are_weighted_by_their_log_score():
@@ -107,9 +186,9 @@ def test_the_scale_of_a_number_is_that_of_its_feature(kind):
 # --- a table that the map cannot learn alone ---
 
 
-def _table(n: int = 500) -> pd.DataFrame:
+def _table(n: int = 500, seed: int = 6) -> pd.DataFrame:
     """Columns that hang together by steps and products, which a map of two dimensions misses."""
-    rng = np.random.default_rng(6)
+    rng = np.random.default_rng(seed)
     a, b, c = rng.normal(size=(3, n))
     step = np.where((np.floor(2 * a) + np.floor(2 * b)) % 2 == 0, 2.0, -2.0)
     return pd.DataFrame(
@@ -163,6 +242,16 @@ def test_corrected_answers_beat_the_maps_own(case):
     assert gain[names].stack().mean() > 0.1
     rest = [name for name in gain if name not in names]
     assert (gain[rest].fillna(0) == 0).all().all()
+
+
+def test_corrected_levels_of_new_rows_have_better_scores(case):
+    _, _, model = case
+    new = _table(4000, seed=7)
+    shown = hide_cells(new, model.schema_, 0.2, 2)
+    gain = model.score_cells(shown, new) - _without(model, lambda m: m.score_cells(shown, new))
+    for name in ("ill", "group"):
+        assert shown[name].isna().sum() > 700
+        assert gain[name].mean() > 0, name
 
 
 def test_observed_cells_are_untouched_and_no_gap_is_left(case):
@@ -270,7 +359,7 @@ def test_a_saved_second_stage_answers_the_same(case, tmp_path):
 
 def test_the_same_seed_gives_the_same_bytes(case, monkeypatch):
     _, shown, model = case
-    monkeypatch.setattr("plurigp.answers.second_stage.TREES_PER_FOLD", (1, 2))
+    monkeypatch.setattr("plurigp.answers.second_stage.N_TREES", (5, 10))
     table = model.coder_.table(shown)
     one, two = (stage_arrays(fit_second_stage(model.predictor_, table, 5)) for _ in range(2))
     assert one.keys() == two.keys()
@@ -295,6 +384,8 @@ def test_arrays_that_are_no_trees_are_refused(case):
     for change in broken:
         with pytest.raises(DataError, match="not those of trees"):
             stage_from_arrays(arrays | change, n)
+    with pytest.raises(DataError, match="not that of a regression"):
+        stage_from_arrays(arrays | {f"{path}.ridge": np.array([0.0, 1.0])}, n)
     with pytest.raises(DataError, match="not whole"):
         stage_from_arrays({k: v for k, v in arrays.items() if k != f"{path}.right"}, n)
 

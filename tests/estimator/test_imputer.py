@@ -87,6 +87,19 @@ def test_fit_impute_sets_what_was_left_at_its_default(monkeypatch):
     assert (model.n_components, model.kernel, model.second_stage) == (3, "linear+rbf", "trees")
 
 
+def test_a_second_stage_that_was_declined_is_not_fitted(monkeypatch):
+    def refuse(*args):
+        raise AssertionError("a second stage is fitted")
+
+    monkeypatch.setattr(plurigp.estimator.fitting, "fit_second_stage", refuse)
+    model = PluriGP(2, max_epochs=10, random_state=0, calibrate=False, second_stage="none")
+    assert not model.fit_impute(_frame()).isna().any().any()
+    assert model.second_stage == "none"
+    assert PluriGP(2, max_epochs=10, random_state=0, calibrate=False).fit(_frame()).second_stage_ is None
+    with pytest.raises(AssertionError, match="a second stage is fitted"):
+        PluriGP(2, max_epochs=10, random_state=0, calibrate=False).fit_impute(_frame())
+
+
 # --- n_components="auto" ---
 
 

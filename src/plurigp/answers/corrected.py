@@ -9,8 +9,9 @@ from plurigp.answers.delta import column_functions
 from plurigp.answers.density import cell_log_density
 from plurigp.answers.draws import RowDraws, draw_given
 from plurigp.answers.fill import expected_columns, fill_values, points_of_columns
+from plurigp.answers.map_view import view_table
 from plurigp.answers.predictor import Predictor
-from plurigp.answers.second_stage import Correction, SecondStage, correct_gaps, view_table
+from plurigp.answers.second_stage import Correction, SecondStage, correct_gaps
 from plurigp.answers.stacking import LEAST_SHARE
 from plurigp.data import KINDS, Column, Table
 from plurigp.likelihoods.base import NumberScale

@@ -1,12 +1,16 @@
 """Forests of extremely randomised trees as plain arrays: grown by scikit-learn, kept, saved and evaluated by NumPy."""
 
+import os
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
-from sklearn.ensemble import ExtraTreesRegressor
+from sklearn.tree import ExtraTreeRegressor
 
 LEAF = -1  # a node without children
+N_PARTS = 5  # of the rows; every tree leaves one out
+MAX_FEATURES = 0.5  # share of the inputs tried at a split
 
 
 class Forest(NamedTuple):
@@ -38,38 +42,83 @@ class Forest(NamedTuple):
         return np.concatenate(parts) if parts else np.empty((0, self.value.shape[1]))
 
 
-def grow_forest(  # long: from scikit-learn's objects to arrays
+def grow_tree(
     X: Float[np.ndarray, "N E"],
+    target: Float[np.ndarray, "N _"],
+    statistics: Float[np.ndarray, "N R"],
+    X_unseen: Float[np.ndarray, "n E"],
+    min_leaf: int,
+    seed: int,
+) -> tuple[Forest, Float[np.ndarray, "n R"]]:
+    """One extra-tree that splits by the target, its leaves hold the means of the statistics; and what it says of
+    further rows, by scikit-learn because that is faster than `by_tree`.
+
+    Features are float32, so thresholds rounded down to float32 split as scikit-learn's do.
+    """
+    grown = ExtraTreeRegressor(min_samples_leaf=min_leaf, max_features=MAX_FEATURES, random_state=seed)
+    tree = grown.fit(X, target[:, 0] if target.shape[1] == 1 else target, check_input=False).tree_
+    leaf, n = tree.apply(X), tree.node_count
+    count = np.maximum(np.bincount(leaf, minlength=n), 1)
+    means = np.stack([np.bincount(leaf, one, n) / count for one in statistics.T], 1).astype(np.float32)
+    inner = tree.children_left != LEAF
+    forest = Forest(
+        np.zeros(1, np.int32),
+        np.where(inner, tree.feature, LEAF).astype(np.int16),
+        _rounded_down(tree.threshold),
+        np.where(inner, tree.children_left, LEAF).astype(np.int32),
+        np.where(inner, tree.children_right, LEAF).astype(np.int32),
+        means,
+    )
+    return forest, means[tree.apply(X_unseen)]
+
+
+class OutOfBag(NamedTuple):
+    """Trees, what those say of a row that were grown without it, and the variance that this has beyond that of all."""
+
+    forest: Forest
+    unseen: Float[np.ndarray, "N R"]
+    excess_var: float
+
+
+def left_out_parts(n_rows: int, n_trees: int, seed: int) -> Int[np.ndarray, "G N"]:
+    """For every N_PARTS trees, the number of the one that each row is left out of."""
+    rng = np.random.default_rng(seed)
+    return np.stack([rng.permutation(n_rows) % N_PARTS for _ in range(max(n_trees // N_PARTS, 1))])
+
+
+def grow_out_of_bag(
+    X: Float[np.ndarray, "N E"],
+    X_unseen: Float[np.ndarray, "N E"],
     target: Float[np.ndarray, "N _"],
     statistics: Float[np.ndarray, "N R"],
     n_trees: int,
     min_leaf: int,
     seed: int,
-) -> Forest:
-    """Extra-trees that split by the target; their leaves hold the means of the statistics.
+) -> OutOfBag:
+    """Each tree leaves out a fifth of the rows, which it predicts from `X_unseen`.
 
-    Features are float32, so thresholds rounded down to float32 split as scikit-learn's do.
+    A row's trees were grown on as many different parts of the table as those that answer later, so it is predicted as
+    a new row will be, up to the variance of fewer trees.
     """
-    X = np.asarray(X, np.float32)
-    grown = ExtraTreesRegressor(n_trees, min_samples_leaf=min_leaf, max_features=0.5, n_jobs=-1, random_state=seed)
-    leaves = grown.fit(X, target[:, 0] if target.shape[1] == 1 else target).apply(X)  # [N T]
-    parts, n_before = [], 0
-    for tree, leaf in zip((one.tree_ for one in grown.estimators_), leaves.T, strict=True):
-        inner, n = tree.children_left != LEAF, tree.node_count
-        count = np.maximum(np.bincount(leaf, minlength=n), 1)
-        means = [np.bincount(leaf, one, n) / count for one in statistics.T]
-        parts.append(
-            Forest(
-                np.array([n_before], np.int32),
-                np.where(inner, tree.feature, LEAF).astype(np.int16),
-                _rounded_down(tree.threshold),
-                np.where(inner, tree.children_left + n_before, LEAF).astype(np.int32),
-                np.where(inner, tree.children_right + n_before, LEAF).astype(np.int32),
-                np.stack(means, 1).astype(np.float32),
-            )
-        )
-        n_before += n
-    return Forest(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+    X, X_unseen = np.ascontiguousarray(X, np.float32), np.ascontiguousarray(X_unseen, np.float32)
+    parts = left_out_parts(len(X), n_trees, seed)
+
+    def one_group(g: int) -> tuple[list[Forest], Float[np.ndarray, "N R"]]:
+        trees, unseen = [], np.empty_like(statistics, dtype=float)
+        for k in range(N_PARTS):
+            kept, out = np.flatnonzero(parts[g] != k), np.flatnonzero(parts[g] == k)
+            own_seed = (seed + g * N_PARTS + k) % 2**32
+            tree, unseen[out] = grow_tree(X[kept], target[kept], statistics[kept], X_unseen[out], min_leaf, own_seed)
+            trees.append(tree)
+        return trees, unseen
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        groups = list(pool.map(one_group, range(len(parts))))
+    forest = join_forests([tree for trees, _ in groups for tree in trees])
+    unseen = np.stack([own for _, own in groups])
+    n = len(parts)
+    var = float(unseen[:, :, 0].var(0, ddof=1).mean()) if n > 1 else 0.0
+    return OutOfBag(forest, unseen.mean(0), var / n * (1 - 1 / N_PARTS))
 
 
 def join_forests(forests: list[Forest]) -> Forest:

@@ -1,35 +1,38 @@
 """The second stage: what the map leaves of every column is learned by extra-trees from the row's other cells.
 
-A smooth map of few dimensions sees what all columns share; trees see what is local and what one column says of another.
-Trees read the other cells (gaps filled), the row's latent position and the map's own prediction. Both of these are
-computed with the cell itself hidden, and a cell is judged by trees that were grown without it, so weights and residuals
-are those of unseen cells. A second round reads gaps filled by the first.
+A smooth map of few dimensions sees what all columns share; trees see what is local and what one column says of another,
+and a ridge regression what is linear in a short table. They read the other cells (gaps filled), the row's latent
+position and the map's own prediction. Both of these are computed with the cell itself hidden, and a cell is judged by
+trees that were grown without it, so weights and residuals are those of unseen cells. A second round reads gaps filled
+by the first.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-import jax
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from plurigp.answers.fill import expected_columns
-from plurigp.answers.forest import Forest, grow_forest, join_forests
-from plurigp.answers.latent import positions
-from plurigp.answers.predictor import Predictor, over_chunks
-from plurigp.answers.stacking import ResidualLaw, residual_law, weight_of_levels, weight_of_numbers
-from plurigp.core.arrays import Array
+from plurigp.answers.forest import Forest, grow_out_of_bag
+from plurigp.answers.map_view import (
+    MapView,
+    as_number,
+    completed_features,
+    feature_owners,
+    stage_inputs,
+    view_table,
+)
+from plurigp.answers.predictor import Predictor
+from plurigp.answers.ridge import Ridge, cross_fitted_ridge
+from plurigp.answers.stacking import ResidualLaw, Stacked, residual_law, stack_numbers, weight_of_levels
 from plurigp.data import KINDS, Column, Table
-from plurigp.inference.compiling import jax_runtime
-from plurigp.likelihoods import evaluate
-from plurigp.likelihoods.base import value_feature
 from plurigp.likelihoods.layout import first_slots
 from plurigp.likelihoods.registry import LIKELIHOODS
 
 STREAM = 2  # separates its random numbers from those of training and calibration
-N_FOLDS = 5  # of cells: each is hidden once, with a fifth of its row
-TREES_PER_FOLD = (4, 20)  # of the first round, which only fills gaps for the second, and of the second
+N_FOLDS = 10  # of cells: each is hidden once, with at most a tenth of its row; by itself in a row of ten or fewer
+N_TREES = (20, 200)  # of the first round, which only fills gaps for the second, and of the second
 MIN_CELLS = 40  # observed cells below which a column keeps the map's answers
 MIN_LEAF, MAX_LEAVES = 1, 2000  # cells per leaf; leaves per tree, by larger leaves in a longer table
 MAX_ROWS = 20_000  # to learn from
@@ -37,11 +40,18 @@ MIN_GAIN = 0.01  # share of the squared error that trees must take away
 
 
 class ColumnStage(NamedTuple):
-    """One column's trees, their weight beside the map and, for numbers, the law of the residuals."""
+    """One column's trees and ridge regression, their weights beside the map and, for numbers, the residuals' law."""
 
     forest: Forest
-    weight: float
+    ridge: Ridge | None  # for numbers, where it has a weight
+    weights: tuple[float, float]  # of trees and ridge
     law: ResidualLaw | None
+
+    def mean(self, map_: Float[np.ndarray, "n _"], trees: np.ndarray, X: np.ndarray) -> Float[np.ndarray, "n _"]:
+        """E[y], or p(level), by all of them."""
+        of_trees, of_ridge = self.weights
+        mean = (1 - of_trees - of_ridge) * map_ + of_trees * trees[:, : map_.shape[1]]
+        return mean if self.ridge is None else mean + of_ridge * self.ridge.predict(X)[:, None]
 
 
 Round = Mapping[int, ColumnStage]  # by the column's place among the used ones
@@ -65,71 +75,6 @@ class Correction(NamedTuple):
     expected: Float[np.ndarray, "n _"]
     var: Float[np.ndarray, " n"]  # that the trees see around the cell, on the scale of the column's feature
     law: ResidualLaw | None
-
-
-@dataclass(frozen=True, eq=False)
-class MapView:
-    """What the map says of a table: positions, expected cells, and a number for every gap."""
-
-    table: Table
-    x: Float[np.ndarray, "N Q"]
-    expected: list[Float[np.ndarray, "N _"]]
-    fills: Float[np.ndarray, "N D"]
-
-
-def view_table(predictor: Predictor, table: Table, warn: bool = True) -> MapView:
-    """By one sweep for the positions and one for the cells."""
-    expected = expected_columns(predictor, table, warn=warn)
-    fills = np.stack([_as_number(column, own) for column, own in zip(table.schema, expected, strict=True)], 1)
-    return MapView(table, positions(predictor, table)[0], expected, fills)
-
-
-def _as_number(column: Column, expected: Float[np.ndarray, "N _"]) -> Float[np.ndarray, " N"]:
-    """What a gap holds while other columns are predicted: the mean, also of levels that are read as numbers."""
-    if not column.levels:
-        return expected[:, 0]
-    if LIKELIHOODS[column.kind].features is value_feature:
-        return expected @ np.arange(expected.shape[1])
-    return expected.argmax(1).astype(float)
-
-
-# --- what the trees read ---
-
-
-@jax.jit
-def _features(p: Predictor, values: Array) -> Float[Array, "B E"]:
-    return evaluate.encoder_features(p.layout, values)
-
-
-def completed_features(predictor: Predictor, table: Table, fills: Float[np.ndarray, "N D"]) -> np.ndarray:
-    """The encoder's features of every cell [N E], gaps filled; of amounts that are often zero, the amount instead of
-    whether there is any: a filled gap is neither."""
-    values, owner, amounts = table.values.copy(), feature_owners(predictor), {}
-    for d, (column, first) in enumerate(zip(table.schema, first_slots(table.schema.used), strict=True)):
-        gaps = ~table.seen[:, d]
-        for slot in range(first, first + 1 + KINDS[column.kind].has_bounds):
-            values[gaps, slot] = fills[gaps, d]
-        if KINDS[column.kind].often_zero:
-            amounts[int(np.argmax(owner == d))] = values[:, first]
-    filled = replace(table, values=values)
-    found = over_chunks(predictor, filled, lambda p, chunk: _features(p, chunk.values)).copy()
-    for place, amount in amounts.items():
-        found[:, place] = amount
-    return np.nan_to_num(found.astype(np.float32))
-
-
-def feature_owners(predictor: Predictor) -> Int[np.ndarray, " E"]:
-    """The column, by its place among the used ones, that each feature belongs to."""
-    layout = predictor.layout
-    with jax_runtime():
-        of_column = np.asarray(evaluate.seen_features(layout, np.eye(len(layout.order), dtype=bool)))
-    return np.asarray(layout.order)[of_column.argmax(0)]
-
-
-def _inputs(features: np.ndarray, others: np.ndarray, x: np.ndarray, prediction: np.ndarray) -> np.ndarray:
-    """The other columns' features, the position, and the map's prediction without what the rest of it tells."""
-    own = prediction if prediction.shape[1] == 1 else prediction[:, 1:]
-    return np.concatenate([features[:, others], x, own], 1).astype(np.float32)
 
 
 # --- to learn ---
@@ -188,30 +133,33 @@ class _Learner:
         found: dict[int, ColumnStage] = {}
         for d, column in enumerate(self.table.schema):
             if can_be_corrected(column) and self.table.seen[:, d].sum() >= MIN_CELLS:
-                stage = self._column(d, column, TREES_PER_FOLD[number])
+                stage = self._column(d, column, N_TREES[number])
                 if stage is not None:
                     found[d] = stage
         return found
 
     def _column(self, d: int, column: Column, n_trees: int) -> ColumnStage | None:
+        """Learned from gaps filled with the cell in its row, which are the better ones; judged without it."""
         rows = np.flatnonzero(self.table.seen[:, d])
         fold, others = self.fold[rows, d], self.owner != d
         x = np.stack([view.x for view in self.hidden])[fold, rows]
         prediction = np.stack([view.expected[d] for view in self.hidden])[fold, rows]
-        X = _inputs(self.features[rows], others, x, prediction)
-        X_unseen = _inputs(self.hidden_features[fold, rows], others, x, prediction)
+        X = stage_inputs(self.features[rows], others, x, prediction)
+        X_unseen = stage_inputs(self.hidden_features[fold, rows], others, x, prediction)
         y = self.table.values[rows, self.first[d]]
         target, statistics = _targets(column, y)
-        forests, unseen, tree_var = [], np.empty((len(rows), statistics.shape[1])), np.zeros(len(rows))
         min_leaf = max(MIN_LEAF, len(rows) // MAX_LEAVES)
-        for k in np.unique(fold):
-            train, test = fold != k, fold == k
-            seed = int(self.rng.integers(2**31))
-            forests.append(grow_forest(X[train], target[train], statistics[train], n_trees, min_leaf, seed))
-            by_tree = forests[-1].by_tree(X_unseen[test])
-            unseen[test], tree_var[test] = by_tree.mean(0), by_tree[:, :, 0].var(0)
-        excess_var = float(tree_var.mean()) / n_trees * (1 - 1 / len(forests))  # all folds' trees answer later
-        return _judged(column, y, prediction, unseen, excess_var, join_forests(forests))
+        seed = int(self.rng.integers(2**31))
+        forest, unseen, excess_var = grow_out_of_bag(X, X_unseen, target, statistics, n_trees, min_leaf, seed)
+        if column.levels:
+            weight = weight_of_levels(y.astype(int), prediction, unseen)
+            return ColumnStage(forest, None, (weight, 0.0), None) if weight > 0 else None
+        ridge, linear = cross_fitted_ridge(X, X_unseen, y, self.rng)
+        stacked = stack_numbers(y, prediction[:, 0], unseen[:, 0], linear, excess_var)
+        if stacked.later_error > (1 - MIN_GAIN) * stacked.map_error:
+            return None
+        law = _law(column, y, stacked, _variance(unseen))
+        return ColumnStage(forest, ridge if stacked.weights[1] > 0 else None, stacked.weights, law)
 
 
 def _targets(column: Column, y: Float[np.ndarray, " n"]) -> tuple[np.ndarray, np.ndarray]:
@@ -225,25 +173,14 @@ def _targets(column: Column, y: Float[np.ndarray, " n"]) -> tuple[np.ndarray, np
     return y[:, None], np.stack([y, f, f**2], 1)
 
 
-def _judged(
-    column: Column, y: np.ndarray, prediction: np.ndarray, unseen: np.ndarray, excess_var: float, forest: Forest
-) -> ColumnStage | None:
-    """The trees with their weight, or None where they do not gain on the map."""
-    if column.levels:
-        weight = weight_of_levels(y.astype(int), prediction, unseen)
-        return ColumnStage(forest, weight, None) if weight > 0 else None
-    map_ = prediction[:, 0]
-    weight = weight_of_numbers(y, map_, unseen[:, 0], excess_var)
-    mean = (1 - weight) * map_ + weight * unseen[:, 0]
-    error, own_error = float(np.mean((y - mean) ** 2)), float(np.mean((y - map_) ** 2))
-    later_error = max(error - weight**2 * excess_var, 0.5 * error)
-    if later_error > (1 - MIN_GAIN) * own_error:
-        return None
+def _law(column: Column, y: np.ndarray, stacked: Stacked, var: Float[np.ndarray, " n"]) -> ResidualLaw:
+    """Of residuals on the scale of the column's feature, as small as they will be when all trees answer."""
     scale = LIKELIHOODS[column.kind].scale
     assert scale is not None
-    residuals = (scale.forward(y) - scale.forward(mean)) * np.sqrt(later_error / error)
+    shrink = np.sqrt(stacked.later_error / stacked.error) if stacked.error > 0 else 1.0
+    residuals = (scale.forward(y) - scale.forward(stacked.mean)) * shrink
     zero_below = float(y[y > 0].min()) / 2 if KINDS[column.kind].often_zero and (y > 0).any() else 0.0
-    return ColumnStage(forest, weight, residual_law(residuals, _variance(unseen), zero_below))
+    return residual_law(residuals, var, zero_below)
 
 
 def _variance(leaf_means: Float[np.ndarray, "n 3"]) -> Float[np.ndarray, " n"]:
@@ -265,10 +202,10 @@ def apply_round(
         if len(rows) == 0:
             continue
         own = view.expected[d][rows]
-        trees = stage.forest.mean(_inputs(features[rows], owner != d, view.x[rows], own))
-        mean = trees[:, : own.shape[1]]
+        X = stage_inputs(features[rows], owner != d, view.x[rows], own)
+        trees = stage.forest.mean(X)
         var = np.zeros(len(rows)) if stage.law is None else _variance(trees)
-        found[d] = Correction(rows, (1 - stage.weight) * own + stage.weight * mean, var, stage.law)
+        found[d] = Correction(rows, stage.mean(own, trees, X), var, stage.law)
     return found
 
 
@@ -276,7 +213,7 @@ def refilled(view: MapView, corrections: Mapping[int, Correction]) -> MapView:
     """The view with corrected gaps; the map's own expectations stay, since trees read them."""
     fills = view.fills.copy()
     for d, found in corrections.items():
-        fills[found.rows, d] = _as_number(view.table.schema.columns[d], found.expected)
+        fills[found.rows, d] = as_number(view.table.schema.columns[d], found.expected)
     return replace(view, fills=fills)
 
 

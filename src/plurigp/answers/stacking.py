@@ -9,23 +9,47 @@ from scipy.stats import t as student
 from plurigp.answers.pit import KNOTS, pit_maps
 
 PRIOR_CELLS = 10  # a weight is shrunk towards the map as if so many further cells had spoken for it
-DEGREES = (3.0, 5.0, 10.0, 30.0)  # of freedom, among which a column's are chosen
+DEGREES = (2.0, 3.0, 5.0, 10.0, 30.0)  # of freedom, among which a column's are chosen
+SIMPLEX = np.array([(20 - i - j, i, j) for i in range(21) for j in range(21 - i)]) / 20  # of map, trees and ridge
+MAP_ALONE = 0  # its place there, and the map's among the three
+TIE = 1e-9  # share of the error by which the map wins among equals
 LOCAL_SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 EM_STEPS = 15
 LEAST_SHARE = 1e-4  # of a level, before its logarithm
 
 
-def weight_of_numbers(
-    y: Float[np.ndarray, " n"], map_: Float[np.ndarray, " n"], other: Float[np.ndarray, " n"], excess_var: float = 0.0
-) -> float:
-    """The weight of `other` in [0, 1] with the least squared error, shrunk towards the map.
+class Stacked(NamedTuple):
+    """The mixture of map, trees and ridge: weights of the latter two, E[y] of unseen cells, mean squared errors."""
 
-    `excess_var` is what the variance of `other` has here beyond what it will have when it is used.
+    weights: tuple[float, float]
+    mean: Float[np.ndarray, " n"]
+    error: float
+    later_error: float  # once all trees answer, and not only those that have not seen the cell
+    map_error: float
+
+
+def stack_numbers(
+    y: Float[np.ndarray, " n"],
+    map_: Float[np.ndarray, " n"],
+    trees: Float[np.ndarray, " n"],
+    ridge: Float[np.ndarray, " n"],
+    excess_var: float = 0.0,
+) -> Stacked:
+    """Weights on the simplex with the least squared error, shrunk towards the map.
+
+    `excess_var` is what the variance of `trees` has here beyond what it will have when they are used.
     """
-    step = other - map_
-    total = max(float(step @ step) - len(y) * excess_var, 0.0)
-    best = float(step @ (y - map_)) / total if total > 0 else 0.0
-    return float(np.clip(best, 0, 1)) * _trust(len(y))
+    candidates = np.stack([map_, trees, ridge], 1)
+    errors = candidates - y[:, None]
+    now = errors.T @ errors / len(y)
+    later = now - np.diag([0.0, min(excess_var, 0.5 * now[1, 1]), 0.0])
+    losses = np.einsum("wi,ij,wj->w", SIMPLEX, later, SIMPLEX) + TIE * now[0, 0] * (1 - SIMPLEX[:, MAP_ALONE])
+    trust = _trust(len(y))
+    weights = trust * SIMPLEX[losses.argmin()] + (1 - trust) * SIMPLEX[MAP_ALONE]
+    error, later_error = (float(weights @ gram @ weights) for gram in (now, later))
+    return Stacked(
+        (float(weights[1]), float(weights[2])), candidates @ weights, error, max(later_error, 0.5 * error), now[0, 0]
+    )
 
 
 def weight_of_levels(

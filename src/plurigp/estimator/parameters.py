@@ -15,7 +15,7 @@ CHOICES = {
     "expectation": ("quadrature", "sampling"),
     "optimizer": ("natural", "adam"),
     "start": ("informed", "random"),
-    "second_stage": ("none", "trees"),
+    "second_stage": ("auto", "none", "trees"),
     "dtype": ("float32", "float64"),
     "covariates_missing": ("error", "model"),
 }

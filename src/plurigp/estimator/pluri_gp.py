@@ -71,9 +71,10 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     refine : optimise each row's q(x) by gradient steps, the model fixed; slow.
     calibrate : after training, hide cells of some rows, see where they rank among their draws, and correct the
         quantiles of `describe_gaps` by it, column by column; not for encoder="free" and not from a few cells.
-    second_stage : "none", or "trees": after training, extra-trees learn what the map leaves of every column from the
-        row's other cells, and all answers about gaps are corrected by them. Filled values are better, training takes
-        longer, and a saved model holds values of training cells: protect it as you protect the table.
+    second_stage : "none", or "trees": after training, extra-trees and a ridge regression learn what the map
+        leaves of every column from the row's other cells, and all answers about gaps are corrected by them. Filled
+        values are better, training takes longer, and a saved model holds values of training cells: protect it as you
+        protect the table. "auto", the default, is "trees" in `fit_impute` and "none" otherwise.
     n_quadrature : points J for all families, a dict by kind, or None for each family's own. Families with closed forms
         (gaussian, lognormal, poisson) do not use it in training; categorical takes it for each level's function, and
         None leaves the softmax its own adaptive choice.
@@ -143,7 +144,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         hiding: float | str = "auto",
         refine: bool = False,
         calibrate: bool = True,
-        second_stage: str = "none",
+        second_stage: str = "auto",
         n_quadrature: int | Mapping[str, int] | None = None,
         expectation: str = "quadrature",
         kl_weight: float = 1.0,
@@ -371,7 +372,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def fit_impute(self, X: Any, fill_limits: bool = False) -> pd.DataFrame:
         """Fit to a table and fill its gaps. Parameters left at their defaults are set as that needs them:
-        n_components="auto", kernel="linear+rbf", second_stage="trees"."""
+        n_components="auto", kernel="linear+rbf", second_stage="trees"; second_stage="none" stays."""
         defaults = type(self)().get_params(deep=False)
         left = {name: value for name, value in FOR_IMPUTATION.items() if getattr(self, name) == defaults[name]}
         return self.set_params(**left).fit(X).impute(X, fill_limits)

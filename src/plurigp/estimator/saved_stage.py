@@ -6,11 +6,13 @@ import numpy as np
 
 from plurigp.answers.forest import LEAF, Forest
 from plurigp.answers.pit import KNOTS
+from plurigp.answers.ridge import Ridge
 from plurigp.answers.second_stage import ColumnStage, SecondStage
 from plurigp.answers.stacking import ResidualLaw
 from plurigp.core.types import DataError
 
 PREFIX = "second_stage"
+N_RIDGE = len(Ridge._fields) - 1  # its numbers, beside the coefficients
 N_LAW = len(ResidualLaw._fields) - 1  # its numbers, beside G
 
 
@@ -22,7 +24,9 @@ def stage_arrays(stage: SecondStage | None) -> dict[str, np.ndarray]:
             path = f"{PREFIX}.{number}.{d}"
             named |= {f"{path}.{field}": array for field, array in column.forest._asdict().items()}
             law = [] if column.law is None else [*column.law[:N_LAW], *column.law.G]
-            named[f"{path}.stacking"] = np.array([column.weight, *law])
+            named[f"{path}.stacking"] = np.array([*column.weights, *law])
+            if column.ridge is not None:
+                named[f"{path}.ridge"] = np.array([*column.ridge[1:], *column.ridge.coef])
     return named
 
 
@@ -39,18 +43,27 @@ def stage_from_arrays(arrays: Mapping[str, np.ndarray], n_columns: int) -> Secon
         if missing or not 0 <= d < n_columns:
             raise DataError(f"the saved model's second stage is not whole at {path!r}; save the model again")
         forest = Forest(*(arrays[f"{path}.{field}"] for field in Forest._fields))
-        stacking = arrays[name]
-        if not _are_trees(forest) or stacking.shape not in ((1,), (1 + N_LAW + len(KNOTS),)):
+        stacking, ridge = arrays[name], arrays.get(f"{path}.ridge")
+        if not _are_trees(forest) or stacking.shape not in ((2,), (2 + N_LAW + len(KNOTS),)):
             raise DataError(f"the saved model's arrays {path!r} are not those of trees; save the model again")
-        law = (
-            None
-            if len(stacking) == 1
-            else ResidualLaw._make([*stacking[1 : 1 + N_LAW].tolist(), stacking[1 + N_LAW :]])
-        )
-        found.setdefault(number, {})[d] = ColumnStage(forest, float(stacking[0]), law)
+        found.setdefault(number, {})[d] = ColumnStage(forest, _ridge(ridge, path), *_stacking(stacking))
     if not found:
         return None
     return SecondStage(tuple(dict(sorted(found.get(number, {}).items())) for number in range(max(found) + 1)))
+
+
+def _stacking(numbers: np.ndarray) -> tuple[tuple[float, float], ResidualLaw | None]:
+    """The weights, and the law of residuals where there is one."""
+    law = None if len(numbers) == 2 else ResidualLaw._make([*numbers[2 : 2 + N_LAW].tolist(), numbers[2 + N_LAW :]])
+    return (float(numbers[0]), float(numbers[1])), law
+
+
+def _ridge(numbers: np.ndarray | None, path: str) -> Ridge | None:
+    if numbers is None:
+        return None
+    if numbers.ndim != 1 or len(numbers) <= N_RIDGE or not np.isfinite(numbers).all():
+        raise DataError(f"the saved model's array '{path}.ridge' is not that of a regression; save the model again")
+    return Ridge(numbers[N_RIDGE:], *numbers[:N_RIDGE].tolist())
 
 
 def _are_trees(forest: Forest) -> bool:
