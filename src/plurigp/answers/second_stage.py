@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-import jax
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
@@ -21,7 +20,7 @@ from plurigp.answers.predictor import Predictor, over_chunks
 from plurigp.answers.stacking import ResidualLaw, residual_law, weight_of_levels, weight_of_numbers
 from plurigp.core.arrays import Array
 from plurigp.data import KINDS, Column, Table
-from plurigp.inference.compiling import jax_runtime
+from plurigp.inference.compiling import Program, jax_runtime
 from plurigp.likelihoods import evaluate
 from plurigp.likelihoods.base import value_feature
 from plurigp.likelihoods.layout import first_slots
@@ -96,7 +95,7 @@ def _as_number(column: Column, expected: Float[np.ndarray, "N _"]) -> Float[np.n
 # --- what the trees read ---
 
 
-@jax.jit
+@Program
 def _features(p: Predictor, values: Array) -> Float[Array, "B E"]:
     return evaluate.encoder_features(p.layout, values)
 
