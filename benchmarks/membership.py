@@ -21,7 +21,7 @@ from plurigp import PluriGP
 from plurigp.datasets import load_support
 
 N_PARTS = 5  # every cell is hidden once
-N_BOOTSTRAP = 2000
+N_HALVES, N_BOOTSTRAP = 50, 400
 STAGES = ("none", "trees")
 
 
@@ -49,34 +49,39 @@ def attack(table: pd.DataFrame, schema, n_components: int, stage: str, seed: int
     rng = np.random.default_rng(seed)
     member = rng.permutation(len(table)) < len(table) // 2
     model = PluriGP(n_components, schema=schema, second_stage=stage, random_state=seed).fit(table[member])
-    return {"member": member, "rows": model.score_samples(table), "cells": cell_scores(model, table, rng)}
+    found = {"rows": model.score_samples(table), "cells": cell_scores(model, table, rng)}
+    assert all(np.isfinite(scores).all() for scores in found.values())
+    return {"member": member, **found}
 
 
-def advantage(member: np.ndarray, scores: np.ndarray, rng: np.random.Generator) -> float:
-    """True minus false alarms in one half of the rows, at the best threshold of the other half."""
-    first = rng.permutation(len(member)) < len(member) // 2
+def advantage(member: np.ndarray, scores: np.ndarray, first: np.ndarray, second: np.ndarray) -> float:
+    """True minus false alarms among the second rows, at the best threshold for the first."""
     false, true, thresholds = roc_curve(member[first], scores[first])
-    alarm = scores[~first] >= thresholds[np.argmax(true - false)]
-    return float(alarm[member[~first]].mean() - alarm[~member[~first]].mean())
+    alarm = scores[second] >= thresholds[np.argmax(true - false)]
+    return float(alarm[member[second]].mean() - alarm[~member[second]].mean())
+
+
+def measured(run: dict[str, np.ndarray], which: str, rng: np.random.Generator, resampled: bool) -> tuple[float, float]:
+    """AUC and advantage of one run, by halves drawn at random; each half resampled, members and others apart."""
+    member, scores = run["member"], run[which]
+    halves: list[list[np.ndarray]] = [[], []]
+    for group in (np.flatnonzero(member), np.flatnonzero(~member)):
+        for half, rows in zip(halves, np.array_split(rng.permutation(group), 2), strict=True):
+            half.append(rng.choice(rows, len(rows)) if resampled else rows)
+    first, second = (np.concatenate(half) for half in halves)
+    both = np.concatenate([first, second])
+    return float(roc_auc_score(member[both], scores[both])), advantage(member, scores, first, second)
 
 
 def summary(runs: list[dict[str, np.ndarray]], which: str, rng: np.random.Generator) -> dict:
     """Means over the runs, and central 95 % of their bootstrap over rows."""
 
-    def measure(resampled: bool) -> tuple[float, float]:
-        both = []
-        for run in runs:
-            rows = np.arange(len(run["member"]))
-            rows = rng.choice(rows, len(rows)) if resampled else rows
-            member, scores = run["member"][rows], run[which][rows]
-            both.append((roc_auc_score(member, scores), advantage(member, scores, rng)))
-        auc, gain = np.mean(both, axis=0)
-        return float(auc), float(gain)
+    def means(n: int, resampled: bool) -> np.ndarray:
+        return np.array([np.mean([measured(run, which, rng, resampled) for run in runs], axis=0) for _ in range(n)])
 
-    middle = np.mean([measure(False) for _ in range(50)], axis=0)  # over the choices of the half
-    ranges = np.quantile([measure(True) for _ in range(N_BOOTSTRAP // 4)], [0.025, 0.975], axis=0)
-    names = ("auc", "advantage")
-    return {name: [float(middle[n]), *ranges[:, n].tolist()] for n, name in enumerate(names)}
+    middle = means(N_HALVES, False).mean(0)
+    low, high = np.quantile(means(N_BOOTSTRAP, True), [0.025, 0.975], axis=0)
+    return {name: [float(part[n]) for part in (middle, low, high)] for n, name in enumerate(("auc", "advantage"))}
 
 
 def main() -> None:
