@@ -12,7 +12,7 @@ BENCH := $(VENV)/.installed-bench
 DOCS := $(VENV)/.installed-docs
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all trust check lint format docs bench clean clean-all
+.PHONY: help demo test test-all trust audit check lint format docs bench clean clean-all
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
@@ -31,6 +31,11 @@ test-all: $(DEV) ## run every test
 
 trust: $(DEV) ## check the promises of docs/trust.md in full, which takes hours (TRUST_SEED=7: with other choices)
 	$(BIN)/python -m pytest -m trust --durations 0 $(TRUST)
+
+audit: $(DEV) ## licences, limits and consistency of what is installed; writes build/sbom.json; needs no network
+	$(BIN)/python -m pip check
+	mkdir -p build
+	$(BIN)/python tools/supply_chain.py --extra dev --extra cohort --check --sbom build/sbom.json
 
 check: lint ## lint, and the tests of what differs from main
 	$(PYTEST) $$($(BIN)/python tools/changed_tests.py)

@@ -12,7 +12,7 @@ import numpy as np
 from gap_sections import calibration, encoders, imputation, latency, pooling
 from provenance import changed_modules, measured_at, provenance
 from study_sections import killed, planted, size, split, support
-from trust_sections import calibration_cost, covariance_weight, interrupts, steady
+from trust_sections import calibration_cost, covariance_weight, interrupts, membership, sbc, steady
 
 from plurigp_paper.charts import line_chart
 
@@ -255,6 +255,8 @@ SECTIONS = {
     "calibration_cost": ("Cost of calibration", calibration_cost),
     "steady": ("Termination of fits", steady),
     "interrupts": ("Interrupts", interrupts),
+    "membership": ("Membership inference", membership),
+    "sbc": ("Simulation-based calibration", sbc),
     "covariance_weight": ("KL covariance weight", covariance_weight),
     "study_planted": ("Planted subtypes", planted),
     "study_size": ("False positive rate of robust subtypes", size),

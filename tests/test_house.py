@@ -233,6 +233,17 @@ def test_nothing_read_can_run():
     none(offender for path in FILES for offender in unsafe(path))
 
 
+def own_compilations(path: Path) -> Iterator[str]:
+    """`jax.jit` outside `inference/compiling.py`, whose `Program` makes results the same on any number of threads."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Attribute) and ast.unparse(node) in ("jax.jit", "eqx.filter_jit"):
+            yield f"{place(path, node.lineno)} {ast.unparse(node)}"
+
+
+def test_all_programs_are_compiled_with_the_same_options():
+    none(offender for path in FILES if path.name != "compiling.py" for offender in own_compilations(path))
+
+
 # --- the rules themselves can fail ---
 
 
@@ -270,6 +281,13 @@ def test_repeated_lines_are_found(tmp_path, monkeypatch):
     path = written(tmp_path, f"def f():\n{run}\n\ndef g():\n    if 1:\n" + run.replace("    ", "        "), monkeypatch)
     assert list(repeated_runs([path])) == ["module.py:2 ~ module.py:13: 7 lines"]
     assert not list(repeated_runs([path], 8))
+
+
+def test_own_compilations_are_found(tmp_path, monkeypatch):
+    path = written(
+        tmp_path, "@jax.jit\ndef f(x):\n    return x\n\ng = partial(jax.jit, static_argnames=('n',))\n", monkeypatch
+    )
+    assert len(list(own_compilations(path))) == 2
 
 
 def test_what_could_run_data_is_found(tmp_path, monkeypatch):

@@ -5,16 +5,19 @@ SIGKILL at random moments is in `test_killed.py`.
 
 import json
 import os
+import re
 import shutil
 import signal
 from pathlib import Path
 from types import SimpleNamespace
 
+import jax
 import numpy as np
 import pandas as pd
 import pytest
 
 from plurigp import DataError, PluriGP
+from plurigp.core.sealed import read_sealed_json, sealed_arrays, sealed_json, unsealed_arrays
 from plurigp.estimator import checkpoints
 from plurigp.estimator.checkpoints import ABOUT, Checkpoint, has_checkpoint, remove_checkpoint
 
@@ -180,7 +183,7 @@ def test_damage_is_found_and_named(folder, name):
         flipped[at] ^= 1
         for broken in (bytes(flipped), whole[:at]):
             path.write_bytes(broken)
-            with pytest.raises(DataError, match=f"{name}: was changed or cut short; delete the checkpoint's folder"):
+            with pytest.raises(DataError, match=f"{name}: (was|is not|holds no) .*; delete the checkpoint's folder"):
                 estimator().fit(table(), checkpoint=folder)
 
 
@@ -195,12 +198,26 @@ WRONG_FACTS = {
 @pytest.mark.parametrize("wrong", WRONG_FACTS)
 def test_facts_with_the_right_hash_are_checked_all_the_same(folder, wrong):
     path = folder / "run-1.safetensors"
-    arrays, facts = checkpoints._read_run(path)
-    text = json.dumps({**facts, **WRONG_FACTS[wrong]})
-    digest = checkpoints._content_digest(text, arrays)
-    path.write_bytes(checkpoints.save_tensors(arrays, {"facts": text, "sha256": digest}))
+    arrays, facts = unsealed_arrays(path.read_bytes())
+    path.write_bytes(sealed_arrays(arrays, {**facts, **WRONG_FACTS[wrong]}))
     with pytest.raises(DataError, match=r"run-1\.safetensors: was changed or cut short"):
         estimator().fit(table(), checkpoint=folder)
+
+
+@pytest.mark.parametrize("change", [{"seed": "one"}, {"settings": 3}, {"columns": [1]}, {"table": None}])
+def test_what_the_folder_is_of_is_checked_though_its_hash_is_right(folder, change):
+    path = folder / ABOUT
+    path.write_text(sealed_json(read_sealed_json(path, 1, "") | change))
+    with pytest.raises(DataError, match=re.escape(str(folder))) as caught:
+        estimator().fit(table(), checkpoint=folder)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_fit_by_several_processes_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(jax, "process_count", lambda: 2)
+    with pytest.raises(DataError, match=r"a fit by 2 processes has no checkpoints.*; fit without checkpoint="):
+        estimator().fit(table(), checkpoint=tmp_path / "running")
+    assert not (tmp_path / "running").exists()
 
 
 def test_other_peoples_files_are_left_alone(tmp_path):

@@ -11,7 +11,7 @@ import pytest
 
 import plurigp
 from plurigp import DataError, Study, load_study
-from plurigp.core.sealed import digest, sealed_json
+from plurigp.core.sealed import digest, packed_arrays, sealed_json, unpacked_arrays
 from plurigp.report import render_report
 from plurigp.study.fits.store import read_arrays
 from plurigp.study.run import read_started
@@ -155,3 +155,35 @@ def test_arrays_of_a_dtype_that_is_never_written_are_named(dtype, model_copy, da
     manifest.write_text(sealed_json(body, "manifest_sha256"))
     with pytest.raises(DataError, match=rf"model\.safetensors: array '.*' has dtype '{dtype}', which plurigp never"):
         plurigp.load(model_copy)
+
+
+def signed(folder: Path, **fields) -> None:
+    """Fields of the manifest replaced, and its hash put right."""
+    manifest = folder / "model.json"
+    body = json.loads(manifest.read_text()) | fields
+    body.pop("manifest_sha256")
+    manifest.write_text(sealed_json(body, "manifest_sha256"))
+
+
+@pytest.mark.parametrize("numbers", [7, None, "x", {}])
+def test_a_history_without_numbers_is_named(numbers, model_copy):
+    history = json.loads((model_copy / "model.json").read_text())["history"]
+    signed(model_copy, history=[[history[0][0], numbers], *history[1:]])
+    with pytest.raises(DataError, match=r"model\.json: field 'history\[0\]\[1\]'"):
+        plurigp.load(model_copy)
+
+
+def test_parameters_of_a_family_that_are_no_numbers_are_named(model_copy):
+    arrays = unpacked_arrays((model_copy / "model.safetensors").read_bytes())
+    name = next(name for name in sorted(arrays) if name.startswith("theta."))
+    raw = packed_arrays(arrays | {name: arrays[name].astype(bool)})
+    (model_copy / "model.safetensors").write_bytes(raw)
+    signed(model_copy, arrays_sha256=digest(raw))
+    with pytest.raises(DataError, match=rf"model\.safetensors: array '{name}' does not hold floating-point numbers"):
+        plurigp.load(model_copy)
+
+
+def test_a_whole_number_for_a_parameter_is_taken(model_copy):
+    params = json.loads((model_copy / "model.json").read_text())["params"]
+    signed(model_copy, params=params | {"tol": 1})
+    assert plurigp.load(model_copy).tol == 1

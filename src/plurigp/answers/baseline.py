@@ -4,7 +4,6 @@ It is what a model must beat to have learned anything from the other columns.
 """
 
 from dataclasses import dataclass
-from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +13,7 @@ from jaxtyping import Bool, Float
 from plurigp.answers.predictor import schema_order
 from plurigp.core.arrays import Array, Scalar
 from plurigp.data import Table
-from plurigp.inference.compiling import jax_runtime
+from plurigp.inference.compiling import jax_runtime, program
 from plurigp.inference.optimise import minimise
 from plurigp.likelihoods.evaluate import Thetas, cell_log_probs, column_starts, predictive_log_probs
 from plurigp.likelihoods.layout import Layout, arrange, make_layout, rules_of
@@ -47,7 +46,7 @@ class Marginals:
         return schema_order(self.layout, np.where(seen, cells, np.nan))
 
 
-@partial(jax.jit, static_argnames=("layout",))
+@program(static_argnames=("layout",))
 def _cells(
     layout: Layout, bias: Float[Array, " P"], thetas: Thetas, values: Float[Array, "N V"], seen: Bool[Array, "N D"]
 ) -> Float[Array, "N D"]:
@@ -57,7 +56,7 @@ def _cells(
     return predictive_log_probs(layout, thetas, values, seen, f, known, rules_of(layout, None))
 
 
-@partial(jax.jit, static_argnames=("layout",))
+@program(static_argnames=("layout",))
 def _fit(
     layout: Layout, bias: Float[Array, " P"], thetas: Thetas, values: Float[Array, "N V"], seen: Bool[Array, "N D"]
 ) -> tuple[Float[Array, " P"], Thetas]:

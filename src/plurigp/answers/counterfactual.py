@@ -11,13 +11,14 @@ from plurigp.answers.latent import latent_chunk, warn_of_few_draws, weighted_dra
 from plurigp.answers.predictor import Chunk, Predictor, moments_at, over_chunks, schema_order, standard_draws
 from plurigp.core.arrays import Array
 from plurigp.data import Table
+from plurigp.inference.compiling import Program
 from plurigp.likelihoods import evaluate
 from plurigp.likelihoods.layout import arrange
 
 SEED = 20240229  # of the draws of f: the same for every row, so answers are repeatable
 
 
-@jax.jit
+@Program
 def _decoded(
     p: Predictor, values: Float[Array, "B V"], x: Float[Array, "S B Q"], weights: Float[Array, "S B"]
 ) -> tuple[Float[Array, "B D"], Float[Array, "S B D"]]:

@@ -9,12 +9,13 @@ from plurigp.answers import latent
 from plurigp.answers.predictor import Chunk, Predictor, moments_at, over_chunks, schema_order, standard_draws
 from plurigp.core.arrays import Array
 from plurigp.data import Table
+from plurigp.inference.compiling import Program
 from plurigp.inference.encoder import LatentNormal
 from plurigp.likelihoods import evaluate
 from plurigp.likelihoods.layout import arrange
 
 
-@jax.jit
+@Program
 def _densities(
     p: Predictor, values: Array, seen: Array, qx: LatentNormal, noise: Array
 ) -> tuple[Float[Array, " B"], Float[Array, " B"]]:
@@ -30,7 +31,7 @@ def _densities(
     return total - np.log(len(noise)), latent.effective_size(jax.nn.log_softmax(weighed, axis=0))
 
 
-@jax.jit
+@Program
 def _reconstructed(p: Predictor, values: Array, seen: Array, qx: LatentNormal, noise: Array) -> Float[Array, "B D"]:
     """E over q(x) and q(f|x) of log p(y_d|f), zero at gaps."""
 
@@ -41,7 +42,7 @@ def _reconstructed(p: Predictor, values: Array, seen: Array, qx: LatentNormal, n
     return jax.lax.map(one_draw, noise).mean(0)
 
 
-@jax.jit
+@Program
 def _cells(
     p: Predictor, truth: Array, known: Array, seen: Array, qx: LatentNormal, noise: Array
 ) -> tuple[Float[Array, "B D"], Float[Array, " B"]]:

@@ -18,7 +18,7 @@ from plurigp.answers.latent import log_probs_at
 from plurigp.answers.predictor import CHUNK_SIZES, Chunk, Predictor, moments_at, over_chunks, schema_order
 from plurigp.core.arrays import Array
 from plurigp.data import Table
-from plurigp.inference.compiling import jax_runtime
+from plurigp.inference.compiling import Program, jax_runtime
 from plurigp.likelihoods import evaluate
 
 N_REFERENCES = 64  # positions over which an unknown coordinate is averaged
@@ -27,7 +27,7 @@ N_FUNCTION_DRAWS = 200
 SWEEPS, TOLERANCE = 500, 1e-9  # of varimax
 
 
-@jax.jit
+@Program
 def _known(
     p: Predictor, values: Array, seen: Array, x: Array, references: Array, known: Array, rotation: Array
 ) -> Float[Array, "B D"]:
@@ -99,10 +99,10 @@ class Curve(NamedTuple):
     high: list[Float[np.ndarray, "B _ _"]]
 
 
-_moments = jax.jit(moments_at)
+_moments = Program(moments_at)
 
 
-@jax.jit
+@Program
 def _expected(p: Predictor, values: Array, f: Float[Array, "S P B"]) -> tuple[Float[Array, "S B _ _"], ...]:
     exact = jnp.zeros_like(f[0])
     return jax.lax.map(lambda one: evaluate.predictive_means(p.layout, p.model.thetas, values, one, exact, p.rules), f)

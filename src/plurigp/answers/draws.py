@@ -22,7 +22,7 @@ from plurigp.answers.predictor import (
 )
 from plurigp.core.arrays import Array
 from plurigp.data import Table
-from plurigp.inference.compiling import compile_in_background, jax_runtime
+from plurigp.inference.compiling import Program, compile_in_background, jax_runtime
 from plurigp.inference.gp.linalg import unpack_doubled
 from plurigp.inference.model import Model, project_rows
 from plurigp.inference.prior import draw_positions
@@ -31,7 +31,7 @@ from plurigp.likelihoods.evaluate import Thetas
 from plurigp.likelihoods.families.gaussian import draw_noise
 from plurigp.likelihoods.layout import Layout, blocks_with
 
-_moments_at, _project = jax.jit(moments_at), jax.jit(project_rows, static_argnames=("layout",))
+_moments_at, _project = Program(moments_at), Program(project_rows, static_argnames=("layout",))
 
 
 class Noise(NamedTuple):
@@ -133,7 +133,7 @@ def compile_draws(predictor: Predictor, n_rows: int) -> "Future[None]":
     x = jax.ShapeDtypeStruct((size, predictor.n_components), np.float64)
     noise = standard_draws(latent.N_PROPOSALS, predictor.n_components).astype(predictor.dtype)
     with jax.enable_x64(True):
-        qx = jax.eval_shape(latent.encode_chunk, predictor, values, seen)
+        qx = jax.eval_shape(latent.encode_chunk.function, predictor, values, seen)
     return compile_in_background(
         (latent.encode_chunk, (predictor, values, seen)),
         (latent.weighted_draws, (predictor, values, seen, qx, noise)),

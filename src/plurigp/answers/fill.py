@@ -19,12 +19,12 @@ from plurigp.answers.latent import (
 from plurigp.answers.predictor import Predictor, chunk_size, moments_at, over_chunks, schema_order
 from plurigp.core.arrays import Array
 from plurigp.data import KINDS, Table
-from plurigp.inference.compiling import jax_runtime
+from plurigp.inference.compiling import Program, jax_runtime
 from plurigp.inference.encoder import LatentNormal
 from plurigp.likelihoods import evaluate
 
 
-@jax.jit
+@Program
 def _means(
     p: Predictor, values: Array, seen: Array, qx: LatentNormal, noise: Array
 ) -> tuple[tuple[Float[Array, "B _ _"], ...], Float[Array, " B"]]:
@@ -42,15 +42,15 @@ def _means(
     return jax.tree.map(lambda leaf: (weights * leaf).sum(0), means), effective_size(logs)
 
 
-@jax.jit
+@Program
 def _points(
     p: Predictor, values: Array, seen: Array, qx: LatentNormal, noise: Array
 ) -> tuple[Float[Array, "B D"], Float[Array, " B"]]:
-    means, size = _means(p, values, seen, qx, noise)
+    means, size = _means.function(p, values, seen, qx, noise)
     return evaluate.points(p.layout, means), size
 
 
-@jax.jit
+@Program
 def _points_at(p: Predictor, values: Array, x: Float[Array, "B Q"]) -> Float[Array, "B D"]:
     f = moments_at(p, x, values)
     return evaluate.points(p.layout, evaluate.predictive_means(p.layout, p.model.thetas, values, *f, p.rules))
@@ -106,7 +106,7 @@ def points_of_columns(predictor: Predictor, columns: Sequence[Float[np.ndarray, 
     return schema_order(predictor.layout, np.concatenate(parts))
 
 
-@jax.jit
+@Program
 def _points_of(p: Predictor, means: tuple[Float[Array, "B _ _"], ...]) -> Float[Array, "B D"]:
     return evaluate.points(p.layout, means)
 

@@ -10,11 +10,12 @@ from plurigp.answers import latent
 from plurigp.answers.predictor import Predictor
 from plurigp.core.arrays import Array
 from plurigp.data import Table
+from plurigp.inference.compiling import Program
 from plurigp.inference.encoder import LatentNormal
 from plurigp.inference.prior import one_group
 
 
-@jax.jit
+@Program
 def _probabilities(
     p: Predictor, values: Array, seen: Array, qx: LatentNormal, noise: Array
 ) -> tuple[Float[Array, "B K"], Float[Array, " B"]]:

@@ -13,6 +13,7 @@ from jaxtyping import Bool, Float
 from plurigp.answers.predictor import Chunk, Predictor, moments_at, over_chunks, standard_draws
 from plurigp.core.arrays import Array, Scalar
 from plurigp.data import Table
+from plurigp.inference.compiling import Program
 from plurigp.inference.encoder import FreeRows, LatentNormal, independent
 from plurigp.inference.model import encode
 from plurigp.inference.optimise import minimise
@@ -25,7 +26,7 @@ FEWEST_DRAWS, FEW_SHARE = 2, 0.1  # effective draws below which a row is misplac
 PRIOR_DRAWS = 4  # of a row's draws of x, so many come from the prior
 
 
-@jax.jit
+@Program
 def encode_chunk(p: Predictor, values: Array, seen: Array) -> LatentNormal:
     return encode(p.model, p.layout, values, seen)
 
@@ -52,12 +53,12 @@ def positions(predictor: Predictor, table: Table) -> tuple[Float[np.ndarray, "N 
     return over_chunks(predictor, table, lambda p, chunk: _mean_and_sd(latent_chunk(p, chunk)))
 
 
-@jax.jit
+@Program
 def _mean_and_sd(q: LatentNormal) -> tuple[Array, Array]:
     return q.mean, q.sd
 
 
-@jax.jit
+@Program
 def _refine(p: Predictor, values: Float[Array, "B V"], seen: Bool[Array, "B D"], start: LatentNormal) -> LatentNormal:
     """Adam on each row's mean and on the log factor of its root per dimension, with the decoder frozen; rows are
     independent of each other."""
@@ -138,7 +139,7 @@ def effective_size(log_weights: Float[Array, "S B"]) -> Float[Array, " B"]:
     return jnp.exp(-jax.nn.logsumexp(2 * log_weights, axis=0))
 
 
-@jax.jit
+@Program
 def weighted_draws(
     p: Predictor, values: Array, seen: Array, qx: LatentNormal, noise: Array
 ) -> tuple[Float[Array, "S B Q"], Float[Array, "S B"], Float[Array, " B"]]:

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, replace
 
-import jax
 import numpy as np
 from jaxtyping import Float, Int
 
@@ -11,7 +10,7 @@ from plurigp.answers.latent import positions
 from plurigp.answers.predictor import Predictor, over_chunks
 from plurigp.core.arrays import Array
 from plurigp.data import KINDS, Column, Table
-from plurigp.inference.compiling import jax_runtime
+from plurigp.inference.compiling import Program, jax_runtime
 from plurigp.likelihoods import evaluate
 from plurigp.likelihoods.base import value_feature
 from plurigp.likelihoods.layout import first_slots
@@ -47,7 +46,7 @@ def as_number(column: Column, expected: Float[np.ndarray, "N _"]) -> Float[np.nd
 # --- what the trees read ---
 
 
-@jax.jit
+@Program
 def _features(p: Predictor, values: Array) -> Float[Array, "B E"]:
     return evaluate.encoder_features(p.layout, values)
 

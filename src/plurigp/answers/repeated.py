@@ -19,7 +19,7 @@ from plurigp.answers.latent import map_rows_weighted, weighted_draws
 from plurigp.answers.predictor import Predictor, moments_at, standard_draws
 from plurigp.core.arrays import Array
 from plurigp.data import Table
-from plurigp.inference.compiling import jax_runtime
+from plurigp.inference.compiling import Program, jax_runtime
 from plurigp.inference.encoder import LatentNormal
 from plurigp.inference.prior import group_moments
 from plurigp.likelihoods import evaluate
@@ -66,11 +66,11 @@ def row_evidence(predictor: Predictor, table: Table, n_draws: int = N_DRAWS) -> 
     return without_prior(mean, covariance, prior_mean[0], prior_covariance[0])
 
 
-@jax.jit
+@Program
 def _posterior_moments(
     p: Predictor, values: Array, seen: Array, qx: LatentNormal, noise: Array
 ) -> tuple[tuple[Float[Array, "B Q"], Float[Array, "B Q Q"]], Float[Array, " B"]]:
-    x, weights, size = weighted_draws(p, values, seen, qx, noise)
+    x, weights, size = weighted_draws.function(p, values, seen, qx, noise)
     mean = jnp.einsum("sb,sbq->bq", weights, x)
     apart = x - mean
     return (mean, jnp.einsum("sb,sbi,sbj->bij", weights, apart, apart)), size
@@ -166,7 +166,7 @@ def _positive(covariance: Float[np.ndarray, "Q Q"]) -> Float[np.ndarray, "Q Q"]:
 # --- what is expected of a patient ---
 
 
-@jax.jit
+@Program
 def _decoded(
     p: Predictor, values: Array, u: Float[Array, "S G Q"], e: Float[Array, "R Q"], keys: Array
 ) -> tuple[Float[Array, "S G _ _"], ...]:

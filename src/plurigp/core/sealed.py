@@ -122,7 +122,7 @@ def _loaded(raw: bytes) -> tuple[dict[str, np.ndarray], dict[str, str]]:
 
 
 def _in_order(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    return {name: np.ascontiguousarray(array) for name, array in sorted(arrays.items())}
+    return {name: np.asarray(array, order="C") for name, array in sorted(arrays.items())}  # a scalar stays one
 
 
 def _arrays_digest(arrays: Mapping[str, np.ndarray], about: str) -> str:

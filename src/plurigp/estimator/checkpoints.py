@@ -1,7 +1,6 @@
 """Checkpoints of a fit: a folder that says which fit it is of, and one file per run, replaced as a whole. No pickle."""
 
 import hashlib
-import json
 import signal
 import threading
 import time
@@ -12,15 +11,20 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import jax
-import numpy as np
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save as save_tensors
 
 import plurigp
 from plurigp.core.files import whole_file
+from plurigp.core.sealed import (
+    DamagedError,
+    digest,
+    read_sealed_json,
+    sealed_arrays,
+    sealed_json,
+    unsealed_arrays,
+)
 from plurigp.core.text import jsonable, show
 from plurigp.core.types import DataError
-from plurigp.data import Coder
+from plurigp.data import Coder, Column
 from plurigp.inference.batches import TrainingTable
 from plurigp.inference.bound import BoundSpec
 from plurigp.inference.model import Model
@@ -31,6 +35,7 @@ ABOUT = "checkpoint.json"
 RUNS = "run-*.safetensors"
 NOT_BOUND = ("schema", "verbose", "random_state")  # the schema is bound as it was settled, the seed as it was drawn
 ROWS_AT_ONCE = 65_536  # of a table that may lie on disk
+ANEW = "delete the checkpoint's folder and fit anew"
 ELSE = "give the same, or name a new folder for the checkpoint"
 
 
@@ -54,23 +59,33 @@ class Checkpoint:
         """Begin the folder, or find that it is of this very fit; the seed, which a fit without random_state reuses."""
         if self.folder is None:
             return seed
+        if jax.process_count() > 1:
+            raise DataError(
+                f"{self.folder}: a fit by {jax.process_count()} processes has no checkpoints, since no process holds "
+                "all of it; fit without checkpoint="
+            )
         about = {
             "format": CHECKPOINT_FORMAT,
             "plurigp": plurigp.__version__,
             "jax": jax.__version__,
             "settings": jsonable({name: value for name, value in given.items() if name not in NOT_BOUND}),
-            "columns": [[show(c.name, 80), _digest(_canonical(asdict(replace(c, reason=""))))] for c in coder.schema],
+            "columns": [[show(c.name, 80), _column_digest(c)] for c in coder.schema],
             "table": _table_digest(table),
             "seed": seed,
         }
         path = self.folder / ABOUT
         if path.exists():
-            held = _read_about(path)
-            about["seed"] = held.get("seed") if given["random_state"] is None else seed
-            _refuse_another(self.folder, held, about)
+            held = read_sealed_json(path, CHECKPOINT_FORMAT, ANEW)
+            try:
+                about["seed"] = int(held["seed"]) if given["random_state"] is None else seed
+                _refuse_another(self.folder, held, about)
+            except DataError:
+                raise
+            except (KeyError, TypeError, ValueError, AttributeError):
+                _refuse_broken(path)
         else:
             self._begin(about)
-        self.about_sha256 = _digest(_canonical(about))
+        self.about_sha256 = digest(sealed_json(about).encode())
         return int(about["seed"])
 
     def _begin(self, about: dict[str, Any]) -> None:
@@ -81,8 +96,7 @@ class Checkpoint:
             raise DataError(f"{self.folder}: holds other files and no checkpoint; name an empty or a new folder")
         self.folder.mkdir(parents=True, exist_ok=True)
         with whole_file(self.folder / ABOUT) as part:
-            text = json.dumps({**about, "sha256": _digest(_canonical(about))}, indent=1, sort_keys=True)
-            part.write_text(text + "\n", encoding="utf-8")
+            part.write_text(sealed_json(about), encoding="utf-8")
 
     # --- its runs ---
 
@@ -97,10 +111,10 @@ class Checkpoint:
         if self.folder is None or not self._path.exists():
             return None
         try:
-            arrays, facts = _read_run(self._path)
+            arrays, facts = unsealed_arrays(self._path.read_bytes())
             if facts["fit"] == self.about_sha256:
                 return snapshot_from(arrays, facts, spec, model, optimizer)
-        except (SafetensorError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
+        except (DamagedError, ValueError, KeyError, TypeError, AttributeError, OverflowError):
             _refuse_broken(self._path)
         raise DataError(f"{self._path}: is of another fit than {ABOUT} beside it; {ELSE}")
 
@@ -117,10 +131,8 @@ class Checkpoint:
         if self.folder is None or self.latest is None:
             return
         arrays, facts = snapshot_arrays(self.latest)
-        text = json.dumps({**facts, "fit": self.about_sha256}, sort_keys=True, allow_nan=False)
-        named = {name: np.asarray(array, order="C") for name, array in sorted(arrays.items())}
         with whole_file(self._path) as part:
-            part.write_bytes(save_tensors(named, {"facts": text, "sha256": _content_digest(text, named)}))
+            part.write_bytes(sealed_arrays(arrays, {**facts, "fit": self.about_sha256}))
         self.latest, self.written_at = None, time.monotonic()
 
     @contextmanager
@@ -173,21 +185,9 @@ def _sigterm_exits() -> Iterator[None]:
 # --- hashes, and what is refused ---
 
 
-def _canonical(content: Any) -> bytes:
-    return json.dumps(content, sort_keys=True, allow_nan=False).encode()
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
-
-
-def _content_digest(facts: str, arrays: Mapping[str, np.ndarray]) -> str:
-    """Of the facts and of every array's name, type, shape and bytes."""
-    content = hashlib.sha256(facts.encode())
-    for name, array in sorted(arrays.items()):
-        content.update(f"{name} {array.dtype.str} {array.shape}".encode())
-        content.update(array.tobytes())
-    return content.hexdigest()
+def _column_digest(column: Column) -> str:
+    """Of all that the schema says of a column but for why."""
+    return digest(sealed_json(jsonable(asdict(replace(column, reason="")))).encode())
 
 
 def _table_digest(table: TrainingTable) -> str:
@@ -200,27 +200,8 @@ def _table_digest(table: TrainingTable) -> str:
     return content.hexdigest()
 
 
-def _read_run(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    with safe_open(path, "numpy") as file:
-        header, arrays = file.metadata(), {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    if header["sha256"] != _content_digest(header["facts"], arrays):
-        raise ValueError("its hash differs")
-    return arrays, json.loads(header["facts"])
-
-
-def _read_about(path: Path) -> dict[str, Any]:
-    try:
-        held = json.loads(path.read_text(encoding="utf-8"))
-        stated = held.pop("sha256")
-        if stated != _digest(_canonical(held)) or not isinstance(held["seed"], int):
-            raise ValueError
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        _refuse_broken(path)
-    return held
-
-
 def _refuse_broken(path: Path) -> NoReturn:
-    raise DataError(f"{path}: was changed or cut short; delete the checkpoint's folder and fit anew") from None
+    raise DataError(f"{path}: was changed or cut short; {ANEW}") from None
 
 
 def _refuse_another(folder: Path, held: dict[str, Any], about: dict[str, Any]) -> None:

@@ -1,14 +1,12 @@
 """n_components="auto": the number of factors that predict hidden cells best, in a linear model that takes a second."""
 
-from functools import partial
-
-import jax
 import numpy as np
 from jaxtyping import Bool, Float
 
 from plurigp.core.arrays import Array
 from plurigp.core.threads import single_blas_thread
 from plurigp.inference.batches import TrainingTable
+from plurigp.inference.compiling import program
 from plurigp.likelihoods import evaluate
 from plurigp.likelihoods.layout import Layout
 
@@ -18,7 +16,7 @@ STREAM = 3  # separates its random numbers from those of training
 MIN_GAIN = 0.01  # share of the squared error that more dimensions must take away
 
 
-@partial(jax.jit, static_argnames=("layout",))
+@program(static_argnames=("layout",))
 def _features(layout: Layout, values: Array, seen: Array) -> tuple[Array, Array]:
     return evaluate.encoder_features(layout, values), evaluate.seen_features(layout, seen)
 

@@ -80,9 +80,11 @@ SETTINGS: dict[str, Form] = {
 def _history(value: Any, place: str) -> None:
     """A list of columns, each a name and its numbers, all equally long."""
     list_form(list_form(lambda *_: None, length=2), 1000)(value, place)
+    n_epochs = None
     for number, (name, numbers) in enumerate(value):
         NAME(name, f"{place}[{number}][0]")
-        list_form(number_form(), length=len(value[0][1]))(numbers, f"{place}[{number}][1]")
+        list_form(number_form(), length=n_epochs)(numbers, f"{place}[{number}][1]")
+        n_epochs = len(numbers)
 
 
 MANIFEST_FORM = record_form(

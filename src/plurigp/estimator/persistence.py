@@ -201,6 +201,8 @@ def model_from_arrays(arrays: dict[str, np.ndarray], settings: Settings, layout:
         {name.split(".")[2]: value for name, value in arrays.items() if name.startswith(f"theta.{number}.")}
         for number in range(len(layout.blocks))
     )
+    if strange := [name for name, value in arrays.items() if name.startswith("theta.") and value.dtype.kind != "f"]:
+        raise FormError(f"array {strange[0]!r} does not hold floating-point numbers")
     return Model(built["encoder"], built["gp"], thetas, built.get("prior"), built.get("covariates")), built["q"]
 
 

@@ -506,7 +506,7 @@ def load(folder: str | Path, allow_imports: Iterable[str] = ()) -> PluriGP:
     import_families(manifest.get("families", {}), allow_imports)
     with naming(Path(folder) / MANIFEST):
         coder = checked_coder(manifest, PluriGP().get_params())
-    est = PluriGP(**manifest["params"])
+    est = PluriGP().set_params(**manifest["params"])
     with naming(Path(folder) / ARRAYS):
         fitted = load_fitted(coder, arrays, manifest)
     est.schema = fitted.coder.schema if manifest["schema_declared"] else None

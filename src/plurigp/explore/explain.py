@@ -2,18 +2,17 @@
 
 from typing import Any
 
-import jax
 import numpy as np
 from jaxtyping import Float
 
 from plurigp.answers.predictor import Predictor, moments_at
-from plurigp.inference.compiling import jax_runtime
+from plurigp.inference.compiling import Program, jax_runtime
 from plurigp.inference.prior import draw_positions
 
 N_POSITIONS = 400  # at which the functions are compared
 SEED = 0
 
-_moments = jax.jit(moments_at)
+_moments = Program(moments_at)
 
 
 def dimension_shares(predictor: Predictor, x: Float[np.ndarray, "N Q"]) -> Float[np.ndarray, " Q"]:

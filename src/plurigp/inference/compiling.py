@@ -1,15 +1,15 @@
-"""JAX settings of all compiled work (float64, one BLAS thread, compiled programs cached on disk), and compilation ahead
-of time in a background thread."""
+"""JAX settings of all compiled work (float64, one BLAS thread, sums in an order that the number of threads does not
+change, compiled programs cached on disk), and compilation ahead of time in a background thread."""
 
 import atexit
 import hashlib
 import os
 import platform
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
-from functools import cache
+from functools import cache, cached_property, partial, update_wrapper
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -99,6 +99,50 @@ def _set_cache(folder: str | None, seconds: float) -> None:
     jax.config.update("jax_compilation_cache_dir", folder)
     jax.config.update("jax_persistent_cache_min_compile_time_secs", seconds)
     compilation_cache.reset_cache()
+
+
+# --- programs ---
+
+# Products of matrices by YNNPACK, whose rounding does not depend on the number of threads, where Eigen's does; sums by
+# XLA's own loops, since YNNPACK adds up in parts, as many as there are threads.
+FIXED_ORDER = {"xla_cpu_experimental_ynn_fusion_type": "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT"}
+
+
+@cache
+def _compiler_options() -> dict[str, str]:
+    """XLA's options for all programs; none where this jaxlib does not know them: its last digits may differ."""
+    try:
+        jax.jit(lambda x: x, compiler_options=FIXED_ORDER).lower(0.0).compile()
+    except jax.errors.JaxRuntimeError:
+        return {}
+    return dict(FIXED_ORDER)
+
+
+class Program:
+    """A function compiled by XLA, `jax.jit` with results that do not depend on the number of threads.
+
+    XLA takes its options from the outermost program alone: inside another one, call `function`.
+    """
+
+    def __init__(self, function: Callable[..., Any], **options: Any) -> None:
+        self.function, self._options = function, options
+        update_wrapper(self, function)
+
+    @cached_property
+    def _jitted(self) -> Any:
+        return jax.jit(self.function, compiler_options=_compiler_options(), **self._options)
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        return self._jitted(*arguments, **named)
+
+    def lower(self, *arguments: Any) -> Any:
+        """For arguments of given shapes, as `jax.jit(...).lower`."""
+        return self._jitted.lower(*arguments)
+
+
+def program(**options: Any) -> Callable[[Callable[..., Any]], Program]:
+    """`Program` as a decorator with options of `jax.jit`, such as static_argnames."""
+    return partial(Program, **options)
 
 
 # --- compilation ahead of time ---

@@ -1,9 +1,7 @@
 """Which column a training run fails at, when the bound is not finite however small the steps."""
 
-from functools import partial
 from typing import NoReturn
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -11,6 +9,7 @@ from jaxtyping import Bool, Float, Int
 from plurigp.core.arrays import Array
 from plurigp.inference.batches import TrainingTable
 from plurigp.inference.bound import BoundSpec
+from plurigp.inference.compiling import program
 from plurigp.inference.gp.sparse import Posterior, moments, project
 from plurigp.inference.model import Model, encode
 from plurigp.inference.steps import State, refresh, trained_posterior
@@ -41,7 +40,7 @@ def raise_diverged(spec: BoundSpec, state: State, data: TrainingTable, epoch: in
     raise Diverged(epoch, jitter, int(np.argmin(worst)))
 
 
-@partial(jax.jit, static_argnames=("spec",))
+@program(static_argnames=("spec",))
 def _least_probable(
     spec: BoundSpec,
     model: Model,

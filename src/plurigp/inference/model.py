@@ -1,7 +1,6 @@
 """Model = encoder + sparse GP + a theta per block, and how training starts: informed by the table, or at random."""
 
 from dataclasses import dataclass
-from functools import partial
 
 import equinox as eqx
 import jax
@@ -12,6 +11,7 @@ from jaxtyping import Bool, Float, Int
 from plurigp.core.arrays import Array
 from plurigp.data import Schema
 from plurigp.data.weights import repeated_by_weight
+from plurigp.inference.compiling import Program, program
 from plurigp.inference.encoder import Encoder, FactorEncoder, FreeRows, LatentNormal, make_network, soft_clip
 from plurigp.inference.gp.kernels import make_kernel
 from plurigp.inference.gp.linalg import Projection
@@ -162,7 +162,7 @@ class _Rows:
     effects: np.ndarray | None  # [L E] of covariates, taken off the standardised features
 
 
-@partial(jax.jit, static_argnames=("layout",))
+@program(static_argnames=("layout",))
 def _read_rows(layout: Layout, values: Float[Array, "N V"], seen: Bool[Array, "N D"]) -> tuple[Array, Array]:
     """Features [N E] and where they are known."""
     return encoder_features(layout, values), seen_features(layout, seen)
@@ -172,7 +172,7 @@ def _start_covariates(layout: Layout, values: np.ndarray) -> tuple[Covariates | 
     """Their coding by these rows, and the codes [n L]."""
     if layout.covariates is None:
         return None, None
-    features = np.asarray(jax.jit(covariate_features, static_argnames=("layout",))(layout, values), float)
+    features = np.asarray(Program(covariate_features, static_argnames=("layout",))(layout, values), float)
     shift, scale = features.mean(0), features.std(0)
     indicators = np.isin(features, (0, 1)).all(0)
     scale = np.where(indicators | (scale < 1e-6), 1.0, scale)
@@ -267,5 +267,5 @@ def _inducing_inputs(rng: np.random.Generator, encoded: np.ndarray, settings: Se
 
 def _free_rows(model: Model, layout: Layout, values: np.ndarray, seen: np.ndarray) -> FreeRows:
     """Free q(x) starts where the encoder would have put the rows."""
-    q = jax.jit(encode, static_argnames=("layout",))(model, layout, values, seen)
+    q = Program(encode, static_argnames=("layout",))(model, layout, values, seen)
     return FreeRows(np.asarray(q.mean), np.log(np.asarray(q.sd)))

@@ -14,6 +14,7 @@ from sklearn.mixture import GaussianMixture
 
 from plurigp.core.arrays import Array
 from plurigp.core.threads import single_blas_thread
+from plurigp.inference.compiling import Program
 from plurigp.inference.encoder import LatentNormal, kl_x
 from plurigp.inference.gp.linalg import solve_upper
 
@@ -88,7 +89,7 @@ class GroupStatistics(NamedTuple):
     squares: Float[Array, "K Q Q"]  # Σ_n r_nk (m_n m_nᵀ + S_n)
 
 
-@jax.jit
+@Program
 def _statistics(shares: Float[Array, "K B"], q: LatentNormal) -> GroupStatistics:
     root = q.stretch[:, :, None] * q.base
     within = jnp.einsum("kbij,blj->kil", shares[:, :, None, None] * root, root)

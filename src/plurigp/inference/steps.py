@@ -1,6 +1,5 @@
 """One step of training: natural gradients for q(v), Adam for the rest; what it starts from and what it leaves."""
 
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -12,7 +11,7 @@ from jaxtyping import Float, Int
 
 from plurigp.core.arrays import Array, Scalar
 from plurigp.inference.bound import Batch, Bound, BoundSpec, Perturbation, bound, no_perturbation
-from plurigp.inference.compiling import compile_in_background
+from plurigp.inference.compiling import Program, compile_in_background, program
 from plurigp.inference.gp import sparse
 from plurigp.inference.gp.linalg import inverse_root, pack, unpack_doubled
 from plurigp.inference.gp.sparse import LogCholesky, MomentGradients, Natural, Posterior, SharedBasis
@@ -114,7 +113,7 @@ def _adam_step(spec: BoundSpec, state: State, batch: Batch, key: Array, rates: R
     return State(model, q, None, None, adam), EpochMetrics(parts, trace.spread, trace.jitter, trace.groups)
 
 
-@partial(jax.jit, static_argnames=("spec",))
+@program(static_argnames=("spec",))
 def _compiled_step(
     spec: BoundSpec, state: State, batch: Batch, seed: Int[Array, ""], step: Int[Array, ""], rates: Rates
 ) -> tuple[State, Array | None, EpochMetrics]:
@@ -139,7 +138,7 @@ def _key(seed: Int[Array, ""], step: Int[Array, ""]) -> Array:
     return jax.random.wrap_key_data(words, impl="rbg")
 
 
-@jax.jit
+@Program
 def _refreshed(
     q: Natural, shared: SharedBasis | None, log_scale: Float[Array, " P"], kl_covariance_weight: Scalar
 ) -> Posterior:
@@ -156,7 +155,7 @@ def refresh(state: State, kl_covariance_weight: Scalar) -> State:
     return state._replace(posterior=_refreshed(state.q, state.shared, state.model.gp.log_scale, kl_covariance_weight))
 
 
-@jax.jit
+@Program
 def _log_cholesky_with_full_kl(q: LogCholesky, kl_covariance_weight: Scalar) -> LogCholesky:
     """That of the S that the full KL gives: S⁻¹ = I + τ (Λ − I) with Λ the inverse of the S that was learned."""
     S = unpack_doubled(sparse.posterior_of_log_cholesky(*q).S, q.m.shape[1])
@@ -193,7 +192,9 @@ def running_shapes(state: State) -> State:
     if not isinstance(state.q, Natural):
         return state
     weight = np.ones((), state.model.gp.bias.dtype)
-    return state._replace(posterior=jax.eval_shape(_refreshed, state.q, state.shared, state.model.gp.log_scale, weight))
+    return state._replace(
+        posterior=jax.eval_shape(_refreshed.function, state.q, state.shared, state.model.gp.log_scale, weight)
+    )
 
 
 def compile_training(spec: BoundSpec, state: State, batch: Batch, rates: Rates) -> None:

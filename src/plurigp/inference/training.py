@@ -9,6 +9,7 @@ import numpy as np
 
 from plurigp.inference.batches import TrainingTable
 from plurigp.inference.bound import Batch, Bound, BoundSpec
+from plurigp.inference.compiling import Program
 from plurigp.inference.divergence import raise_diverged
 from plurigp.inference.gp.sparse import Posterior
 from plurigp.inference.model import Model, encode
@@ -156,7 +157,7 @@ class Loop:
         self.state = self.state._replace(model=replace(self.state.model, prior=prior))
 
 
-_encode = jax.jit(encode, static_argnames=("layout",))
+_encode = Program(encode, static_argnames=("layout",))
 
 
 def train(
