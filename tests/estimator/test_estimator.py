@@ -635,15 +635,15 @@ def test_cells_are_hidden_from_the_encoder_where_a_table_has_hardly_any_gaps(giv
 
 
 def test_a_complete_table_teaches_the_encoder_what_a_gap_is():
-    """Columns that nearly repeat each other, none with a gap: rows with gaps are placed well all the same."""
+    """Few rows of columns that nearly repeat each other, none with a gap: rows with gaps are placed better for it."""
     rng = np.random.default_rng(0)
-    x = rng.normal(size=(240, 2))
-    table = pd.DataFrame(x @ rng.normal(size=(2, 6)) + 0.05 * rng.normal(size=(240, 6))).add_prefix("lab_")
-    train, new = table.iloc[:160], table.iloc[160:].reset_index(drop=True)
+    x = rng.normal(size=(160, 2))
+    table = pd.DataFrame(x @ rng.normal(size=(2, 10)) + 0.05 * rng.normal(size=(160, 10))).add_prefix("lab_")
+    train, new = table.iloc[:80], table.iloc[80:].reset_index(drop=True)
     gaps = new.mask(rng.random(new.shape) < 0.3)
 
     def error(**given):
-        filled = PluriGP(2, max_epochs=300, calibrate=False, random_state=0, **given).fit(train).impute(gaps)
+        filled = PluriGP(5, max_epochs=300, calibrate=False, random_state=0, **given).fit(train).impute(gaps)
         return float(((filled - new) ** 2).to_numpy().mean())
 
-    assert error() < 0.8 * error(hiding=0.0)
+    assert error() < 0.85 * error(hiding=0.0)  # 0.74, 0.74 and 0.68 with seeds 0, 1 and 2

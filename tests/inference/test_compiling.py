@@ -10,6 +10,7 @@ from threadpoolctl import threadpool_info
 
 from plurigp.core import threads
 from plurigp.inference import compiling
+from plurigp.inference.compiling import Program
 
 
 @pytest.fixture
@@ -100,3 +101,10 @@ def test_a_program_compiled_in_the_background_is_kept_when_the_caller_has_left(f
     compiling.compile_in_background((jitted, (jnp.arange(5.0),))).result()
     assert any(compiling.cache_folder().iterdir())
     assert jax.config.jax_compilation_cache_dir is None
+
+
+def test_a_program_within_another_is_its_function():
+    """XLA refuses options of its own to a program within a program, and within a gradient."""
+    double = Program(lambda x: 2 * x)
+    assert float(Program(lambda x: double(x) + 1)(3.0)) == 7
+    assert float(jax.grad(lambda x: double(x) ** 2)(3.0)) == 24

@@ -1,5 +1,6 @@
 """Nothing of single rows leaves a fit or a study, beyond what docs/trust.md lists."""
 
+import base64
 import os
 import re
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import safetensors.numpy
 
 import plurigp
 from plurigp import PluriGP, Study, load_study
@@ -16,6 +18,7 @@ from plurigp.report import write_report
 CANARY = re.compile(rb"canary\d{5}zq")
 RARE_LEVELS = {b"canary90001zq", b"canary90002zq"}
 WITH_LEVELS = {"model.json", "study.json", "schema.toml", "explorer.html"}  # these list the levels of every column
+BASE64 = re.compile(rb"(?:[A-Za-z0-9+/]{4}){8,}(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")  # of 24 bytes and more
 LONG = (pytest.mark.trust, pytest.mark.timeout(3600))
 
 
@@ -30,13 +33,43 @@ def check_text(folder: Path) -> None:
         assert str(folder.parent).encode() not in raw, name
 
 
+def stored_numbers(name: str, raw: bytes) -> np.ndarray:
+    """All that a file holds in binary: the arrays of safetensors, and what a page carries in base64."""
+    if name.endswith(".safetensors"):
+        arrays = list(safetensors.numpy.load(raw).values())
+    else:
+        blobs = [base64.b64decode(blob) for blob in BASE64.findall(raw)]
+        arrays = [np.frombuffer(blob[: len(blob) // 8 * 8], dtype) for blob in blobs for dtype in ("<f4", "<f8")]
+    with np.errstate(invalid="ignore"):  # signalling NaN, in what is no array of numbers
+        return np.concatenate([np.asarray(array, np.float64).ravel() for array in arrays] or [np.empty(0)])
+
+
 def check_numbers(folder: Path, numbers: np.ndarray) -> None:
     """No measurement, as text or in binary, in either precision."""
-    everything = b"\0".join(contents(folder).values())
-    for value in numbers[np.isfinite(numbers)]:
-        spelled = [repr(float(value)).encode(), f"{value:.10g}".encode(), f"{value:.7g}".encode()]
-        stored = [np.float64(value).tobytes(), np.float32(value).tobytes()]
-        assert not any(form in everything for form in spelled + stored)
+    secret = numbers[np.isfinite(numbers)]
+    forms = np.concatenate([secret, secret.astype(np.float32)])
+    for name, raw in contents(folder).items():
+        assert not np.isin(stored_numbers(name, raw), forms).any(), name
+        for value in secret:
+            spelled = (repr(float(value)), f"{value:.10g}", f"{value:.7g}")
+            assert not any(form.encode() in raw for form in spelled), name
+
+
+def test_the_search_for_numbers_finds_them(tmp_path):
+    """In an array, in base64 and spelled out: each alone is enough."""
+    secret = np.array([52.501909, 0.925559])
+    array = np.array([1.0, secret[1], 2.0], np.float32)
+    page = b'{"data": "' + base64.b64encode(np.append(array, np.zeros(9, np.float32)).tobytes()) + b'"}'
+    for name, raw in [
+        ("a.safetensors", safetensors.numpy.save({"a": array})),
+        ("b.html", page),
+        ("c.csv", b"52.501909"),
+    ]:
+        folder = tmp_path / name[0]
+        folder.mkdir()
+        (folder / name).write_bytes(raw)
+        with pytest.raises(AssertionError, match=name):
+            check_numbers(folder, secret)
 
 
 def test_a_model_folder_holds_no_row(model_folder, used_table):

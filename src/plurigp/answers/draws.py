@@ -133,7 +133,7 @@ def compile_draws(predictor: Predictor, n_rows: int) -> "Future[None]":
     x = jax.ShapeDtypeStruct((size, predictor.n_components), np.float64)
     noise = standard_draws(latent.N_PROPOSALS, predictor.n_components).astype(predictor.dtype)
     with jax.enable_x64(True):
-        qx = jax.eval_shape(latent.encode_chunk.function, predictor, values, seen)
+        qx = jax.eval_shape(latent.encode_chunk, predictor, values, seen)
     return compile_in_background(
         (latent.encode_chunk, (predictor, values, seen)),
         (latent.weighted_draws, (predictor, values, seen, qx, noise)),

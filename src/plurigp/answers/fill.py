@@ -46,7 +46,7 @@ def _means(
 def _points(
     p: Predictor, values: Array, seen: Array, qx: LatentNormal, noise: Array
 ) -> tuple[Float[Array, "B D"], Float[Array, " B"]]:
-    means, size = _means.function(p, values, seen, qx, noise)
+    means, size = _means(p, values, seen, qx, noise)
     return evaluate.points(p.layout, means), size
 
 

@@ -70,7 +70,7 @@ def row_evidence(predictor: Predictor, table: Table, n_draws: int = N_DRAWS) -> 
 def _posterior_moments(
     p: Predictor, values: Array, seen: Array, qx: LatentNormal, noise: Array
 ) -> tuple[tuple[Float[Array, "B Q"], Float[Array, "B Q Q"]], Float[Array, " B"]]:
-    x, weights, size = weighted_draws.function(p, values, seen, qx, noise)
+    x, weights, size = weighted_draws(p, values, seen, qx, noise)
     mean = jnp.einsum("sb,sbq->bq", weights, x)
     apart = x - mean
     return (mean, jnp.einsum("sb,sbi,sbj->bij", weights, apart, apart)), size

@@ -121,19 +121,20 @@ def _compiler_options() -> dict[str, str]:
 class Program:
     """A function compiled by XLA, `jax.jit` with results that do not depend on the number of threads.
 
-    XLA takes its options from the outermost program alone: inside another one, call `function`.
+    XLA takes its options from the outermost program: within another one, or within a gradient, this is its function.
     """
 
     def __init__(self, function: Callable[..., Any], **options: Any) -> None:
-        self.function, self._options = function, options
+        self._function, self._options = function, options
         update_wrapper(self, function)
 
     @cached_property
     def _jitted(self) -> Any:
-        return jax.jit(self.function, compiler_options=_compiler_options(), **self._options)
+        return jax.jit(self._function, compiler_options=_compiler_options(), **self._options)
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        return self._jitted(*arguments, **named)
+        traced = any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves((arguments, named)))
+        return (self._function if traced else self._jitted)(*arguments, **named)
 
     def lower(self, *arguments: Any) -> Any:
         """For arguments of given shapes, as `jax.jit(...).lower`."""

@@ -192,9 +192,7 @@ def running_shapes(state: State) -> State:
     if not isinstance(state.q, Natural):
         return state
     weight = np.ones((), state.model.gp.bias.dtype)
-    return state._replace(
-        posterior=jax.eval_shape(_refreshed.function, state.q, state.shared, state.model.gp.log_scale, weight)
-    )
+    return state._replace(posterior=jax.eval_shape(_refreshed, state.q, state.shared, state.model.gp.log_scale, weight))
 
 
 def compile_training(spec: BoundSpec, state: State, batch: Batch, rates: Rates) -> None:
