@@ -1,4 +1,4 @@
-"""The sections of docs/results.md about gaps: imputation, calibration, pooling, encoders, latency."""
+"""The sections of docs/results.md about gaps: imputation, calibration, pooling, encoders, hidden cells, latency."""
 
 from pathlib import Path
 
@@ -139,6 +139,25 @@ def encoders(result):
             away = ", ".join(f"{d:+.3f}" for d in nats[way] - nats[ways[0]])
             cells.append(f"{nats[way].mean():.3f} ({away})")
         lines.append(f"| {name} | {result[name]['rows']:,} × {result[name]['columns']} | {' | '.join(cells)} |")
+    return lines
+
+
+def hiding(result):
+    tables = result["tables"]
+    shares = list(next(iter(tables.values()))["nats"])
+    lines = [
+        (
+            f"Nats per cell hidden in new rows, {result['rate']:.0f} % of them, by the largest share of a row's cells "
+            "that training hides from the encoder; in brackets nats per new row without a gap. Training rows have no "
+            "gap. Mean over seeds.\n"
+        ),
+        f"| table | rows × columns | {' | '.join(f'hiding {share}' for share in shares)} |",
+        f"|---|--:|{'---|' * len(shares)}",
+    ]
+    for name, own in tables.items():
+        means = [np.mean(own["nats"][share], axis=0) for share in shares]
+        cells = [f"{cell:.3f} ({row:.2f})" for cell, row in means]
+        lines.append(f"| {name} | {own['rows']:,} × {own['columns']} | {' | '.join(cells)} |")
     return lines
 
 

@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 
 import numpy as np
-from gap_sections import calibration, encoders, imputation, latency, pooling
+from gap_sections import calibration, encoders, hiding, imputation, latency, pooling
 from provenance import changed_modules, measured_at, provenance
 from study_sections import killed, planted, size, split, support
 from trust_sections import calibration_cost, covariance_weight, interrupts, membership, sbc, steady
@@ -251,6 +251,7 @@ SECTIONS = {
     "calibration": ("Calibration", calibration),
     "pooling": ("Multiple imputation", pooling),
     "encoders": ("Encoders", encoders),
+    "hiding": ("Encoders of complete tables", hiding),
     "latency": ("Latency of new rows", latency),
     "calibration_cost": ("Cost of calibration", calibration_cost),
     "steady": ("Termination of fits", steady),
