@@ -77,13 +77,14 @@ def ours(frame: pd.DataFrame, hidden: np.ndarray, second_stage: str) -> dict:
     found["filled"] = np.where(np.isnan(filled), shown.mean().to_numpy(), filled)  # columns set aside
     model = imputer.model_
     found["nats"] = float(np.nanmean(model.score_cells(shown, frame).to_numpy()))
-    gaps = model.describe_gaps(shown, levels=[0.05, 0.1, 0.25, 0.75, 0.9, 0.95]).query("mean == mean")
+    gaps = model.describe_gaps(shown, levels=[0.05, 0.1, 0.25, 0.75, 0.9, 0.95])
+    gaps = gaps.query("mean == mean").reset_index(drop=True)
     truth = np.array([frame.at[row, name] for row, name in zip(gaps["row"], gaps["column"], strict=True)], float)
     pairs = zip(NOMINAL, ("q25", "q10", "q5"), ("q75", "q90", "q95"), strict=True)
     covers = {f"{p:.0%}": ((truth >= gaps[low]) & (truth <= gaps[high])) for p, low, high in pairs}
     found["coverage"] = {
         kind: {"cells": len(part), **{p: float(inside[part.index].mean()) for p, inside in covers.items()}}
-        for kind, part in gaps.reset_index(drop=True).groupby("kind")
+        for kind, part in gaps.groupby("kind")
     }
     found["n_components"] = len(model.get_feature_names_out())
     return found

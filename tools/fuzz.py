@@ -16,10 +16,12 @@ import tempfile
 import warnings
 from collections.abc import Callable
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 CORPUS = Path(__file__).parents[1] / "tests" / "trust" / "corpus"
 MAX_BYTES = 20_000
+READERS = ("tomllib", "plurigp.data.schema", "plurigp.estimator.pluri_gp", "plurigp.study")
 
 
 def read_any_table(folder: Path, raw: bytes) -> None:
@@ -118,9 +120,9 @@ def main() -> None:
     given = parser.parse_args()
     import atheris
 
-    with atheris.instrument_imports(include=["plurigp"]):
-        import plurigp
-        import plurigp.study  # noqa: F401
+    with atheris.instrument_imports(include=["plurigp", "tomllib"]):  # the package itself imports on demand
+        for name in READERS:
+            import_module(name)
     corpus = given.corpus or Path(tempfile.mkdtemp())
     corpus.mkdir(parents=True, exist_ok=True)
     for number, raw in enumerate(seeds(given.target)):
