@@ -9,7 +9,8 @@ import json
 from pathlib import Path
 
 import numpy as np
-from gap_sections import calibration, encoders, hiding, imputation, latency, pooling
+from asked_sections import adjusted, repeated
+from gap_sections import calibration, encoders, hiding, imputation, imputers, latency, pooling
 from provenance import changed_modules, measured_at, provenance
 from study_sections import killed, planted, size, split, support
 from trust_sections import calibration_cost, covariance_weight, interrupts, membership, sbc, steady
@@ -248,6 +249,7 @@ SECTIONS = {
     "growth": ("Scaling", growth),
     "waiting": ("Start-up time", waiting),
     "imputation": ("Imputation", imputation),
+    "imputers": ("Imputers, on numeric tables", imputers),
     "calibration": ("Calibration", calibration),
     "pooling": ("Multiple imputation", pooling),
     "encoders": ("Encoders", encoders),
@@ -258,6 +260,8 @@ SECTIONS = {
     "interrupts": ("Interrupts", interrupts),
     "membership": ("Membership inference", membership),
     "sbc": ("Simulation-based calibration", sbc),
+    "adjusted": ("Covariates, weights, views", adjusted),
+    "repeated": ("Several rows per patient", repeated),
     "covariance_weight": ("KL covariance weight", covariance_weight),
     "study_planted": ("Planted subtypes", planted),
     "study_size": ("False positive rate of robust subtypes", size),
