@@ -4,8 +4,8 @@ import numpy as np
 
 PARTS = {
     "batch": "Two sites with shifted labs and planted groups. Adjusted Rand indices of the groups found with the site "
-    "and with the planted groups; how often a row's neighbours tell its site; coverage of 95 % intervals of the same row "
-    "at the other site.",
+    "and with the planted groups; how often a row's neighbours tell its site; coverage of 95 % intervals of the same "
+    "row at the other site.",
     "survey": "A survey with unequal sampling: shares of groups in the population within their intervals.",
     "views": "Ten informative columns among 500 of noise: adjusted Rand index with the planted groups.",
 }
