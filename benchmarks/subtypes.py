@@ -44,7 +44,7 @@ from plurigp.study.fits.learn import learn
 from plurigp.study.fits.pool import Pool
 from plurigp.study.fits.progress import StudyProgress
 from plurigp.study.run import settled_schema
-from plurigp.study.subtypes import find_subtypes, join_flat_strata
+from plurigp.study.subtypes import find_subtypes
 
 OURS = "plurigp"
 BINS = np.linspace(0, 1, 11)
@@ -82,7 +82,7 @@ def find_groups(frame: pd.DataFrame, schema: Any, given: argparse.Namespace, see
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         pool = Pool(Path(folder), settled_schema(frame, schema, config), config, 0, None, StudyProgress(0, False))
-        maps = join_flat_strata(learn(pool, frame, config), config)
+        maps = learn(pool, frame, config)
     found = find_subtypes(maps, config)
     facts = {
         "n_components": maps.best.n_components,

@@ -17,7 +17,6 @@ from plurigp.study.subtypes import (
     _by_rows,
     components_of,
     find_subtypes,
-    join_flat_strata,
     kinds_of,
     valley_frame,
 )
@@ -32,8 +31,8 @@ def maps_of(x: np.ndarray, config: StudyConfig) -> Maps:
     halves = [[Finished(_half_map(task, x, sd, 1), {}) for task in own] for own in tasks]
     whole = Task("map-0", 2, np.arange(N))
     latent = Finished({"mean": x, "sd": sd}, {})
-    references = [_halves_of(cut.n_strata, halves[1][r : r + 2]) for r in range(0, len(halves[1]), 2)]
-    found = paper.result(), ladder, cut, _halves_of(cut.n_strata, halves[0]), references
+    references = [_halves_of(cut.n_clusters, halves[1][r : r + 2]) for r in range(0, len(halves[1]), 2)]
+    found = paper.result(), ladder, cut, _halves_of(cut.n_clusters, halves[0]), references
     return Maps(pd.DataFrame(), whole, whole, latent, *found, pd.DataFrame(), [])
 
 
@@ -155,41 +154,6 @@ def test_what_is_left_beside_a_small_group_is_no_group_itself(rng):
     assert found.structured
     assert found.frame["kind"].tolist() == [REST, GROUP]
     assert found.frame["robust"].tolist() == [False, True]
-
-
-def strip_and_cloud(rng, n_strip, n_cloud):
-    """A strip, which takes several Gaussians, and a round group far from it."""
-    strip = np.column_stack([rng.uniform(-9, 9, n_strip), 0.5 * rng.normal(size=n_strip)])
-    return np.concatenate([strip, clouds(rng, [[0, 12]], [n_cloud])])
-
-
-def test_parts_of_one_group_are_one_subtype():
-    """A strip is no Gaussian and is cut into parts; without a valley between them they are put together again."""
-    config = settings(max_subtypes=6)
-    maps = maps_of(strip_and_cloud(np.random.default_rng(0), 600, 400), config)
-    before, after = find_subtypes(maps, config), find_subtypes(join_flat_strata(maps, config), config)
-    assert before.clusters.n_strata > 2
-    assert after.structured
-    assert after.frame["size"].tolist() == [600, 400]
-    assert after.frame["kind"].tolist() == [GROUP] * 2
-    assert after.frame["robust"].all()
-    assert (after.frame["agreement"] > 0.95).all()
-    assert after.valleys.depth[0, 1] < 0.2
-
-
-def test_what_is_left_beside_groups_stays_described_in_strata(rng):
-    config = settings(max_subtypes=6)
-    maps = maps_of(strip_and_cloud(rng, 400, 80), config)
-    found = find_subtypes(join_flat_strata(maps, config), config)
-    assert found.clusters.n_strata == maps.cut.n_strata > 2
-    assert (found.frame["kind"] == GROUP).sum() == 1
-
-
-@pytest.mark.parametrize("asked", [3, "paper"])
-def test_a_number_that_was_asked_for_stays(rng, asked):
-    config = settings(n_subtypes=asked)
-    maps = maps_of(strip_and_cloud(rng, 150, 100), config)
-    assert join_flat_strata(maps, config) is maps
 
 
 def test_one_stratum_asked_for(rng):

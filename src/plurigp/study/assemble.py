@@ -31,7 +31,6 @@ from plurigp.study.subtypes import (
     clustering_frame,
     components_of,
     find_subtypes,
-    join_flat_strata,
     valley_frame,
 )
 
@@ -43,7 +42,6 @@ def assemble_result(  # long: one line for each part of a result
     pool: Pool, maps: Maps, frame: pd.DataFrame, schema: Schema, config: StudyConfig, out: Path
 ) -> StudyResult:
     """All that needs no further fit; the same fits give the same result."""
-    maps = join_flat_strata(maps, config)
     found = find_subtypes(maps, config)
     clusters, values = found.clusters, read_values(frame, schema)
     outcomes = no_outcome()
@@ -124,10 +122,10 @@ def _split_test(
     cut, map_mean = maps.cut, maps.latent.arrays["mean"][seen]
     part = informative_part(mean, sd)
     mixture = refit_mixture(part.x, responsibilities(cut.mixture, map_mean), cut.shrinkage)
-    mixture = part.embed(replace(cut, mixture=replace(mixture, subtype=cut.mixture.subtype))).mixture
+    mixture = part.embed(replace(cut, mixture=mixture)).mixture
     cluster, strata = components_of(found.clusters, None if config.n_subtypes == "paper" else cut.mixture, map_mean)
-    number = np.zeros(cut.n_strata, int)
-    number[matched(cluster, memberships(mixture, mean)[0] - 1, cut.n_strata)[strata]] = np.arange(1, len(strata) + 1)
+    number = np.zeros(cut.n_clusters, int)
+    number[matched(cluster, memberships(mixture, mean)[0] - 1, cut.n_clusters)[strata]] = np.arange(1, len(strata) + 1)
     renamed = replace(mixture, subtype=number[mixture.subtype - 1])
     return split_groups(model, frame.iloc[unseen].reset_index(drop=True), renamed), unseen
 

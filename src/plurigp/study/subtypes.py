@@ -1,10 +1,9 @@
 """From the half maps to subtypes: which row belongs to which, whether they are groups, and how robust each is."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from scipy.sparse.csgraph import connected_components
 
 from plurigp.study.findings import consensus, null
 from plurigp.study.findings.certainty import calibrated
@@ -19,7 +18,6 @@ from plurigp.study.fits.learn import Maps
 
 SHOWN_ROWS = 1500  # rows of the consensus matrix that a result keeps, at most
 CDF_AT = np.linspace(0, 1, 101)
-FLAT = 0.9  # density between two strata over that in the thinner one: from here on no valley is to be seen
 REMAINDER = 0.75  # a stratum with a larger share is what groups stand apart from, not a group itself
 GROUP, PART, REST = "group", "part of a continuum", "remainder"  # what a stratum can be
 
@@ -44,31 +42,6 @@ class Subtypes:
         return bool(self.group.max() > 1)
 
 
-def join_flat_strata(maps: Maps, config: StudyConfig) -> Maps:
-    """The maps with strata of one group as one, where unseen rows are hardly thinner between them than in the thinner.
-
-    One group that is not Gaussian takes several components of a mixture. Only groups are put together again: a
-    continuum, and the rest that groups stand apart from, are described in strata, as is a number that was asked for.
-    """
-    if config.n_subtypes != "evidence":
-        return maps
-    clusters = _strata_of(maps, config)
-    component, strata = components_of(clusters, maps.cut.mixture, maps.latent.arrays["mean"])
-    valleys = _between_strata(maps.halves.valleys(component), strata)
-    group, _ = separate_groups(valleys.p, config.level)
-    shares = np.bincount(clusters.subtype, minlength=clusters.n_strata + 1)[1:] / len(clusters.subtype)
-    divided = (np.bincount(group, weights=shares) <= REMAINDER)[group] & (group.max() > 0)
-    flat = (group[:, None] == group) & divided[:, None] & (valleys.depth >= FLAT)
-    of_stratum = connected_components(flat, directed=False)[1]
-    if of_stratum.max() == len(of_stratum) - 1:
-        return maps
-    number = np.arange(maps.cut.n_strata)
-    number[strata] = strata[[np.flatnonzero(of_stratum == own)[0] for own in of_stratum]]
-    number = np.unique(number, return_inverse=True)[1]
-    mixture = replace(maps.cut.mixture, subtype=number[maps.cut.mixture.subtype - 1] + 1)
-    return replace(maps, cut=replace(maps.cut, mixture=mixture), halves=maps.halves.joined(component, number))
-
-
 def _strata_of(maps: Maps, config: StudyConfig) -> Clusters:
     mean, sd = maps.latent.arrays["mean"], maps.latent.arrays["sd"]
     own_mixture = config.n_subtypes == "paper"
@@ -87,7 +60,7 @@ def _certain(clusters: Clusters, maps: Maps, config: StudyConfig) -> Clusters:
 
 def find_subtypes(maps: Maps, config: StudyConfig) -> Subtypes:
     """The strata of the map, which of them are groups by the valleys between them, their consensus and its null."""
-    clusters, K = _certain(_strata_of(maps, config), maps, config), maps.cut.n_strata
+    clusters, K = _certain(_strata_of(maps, config), maps, config), maps.cut.n_clusters
     summary, permuted, pac, n_pairs = _consensus_of(maps, clusters, config)
     cut = None if config.n_subtypes == "paper" else maps.cut.mixture
     component, strata = components_of(clusters, cut, maps.latent.arrays["mean"])

@@ -1,4 +1,3 @@
-from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -18,11 +17,10 @@ from plurigp.study.findings.cluster import (
     evidence_ladder,
     fit_mixture,
     informative_part,
-    merge_overlapping,
     paper_mixture,
     refit_mixture,
 )
-from plurigp.study.findings.mixture import Mixture, log_densities, memberships, responsibilities, strata_moments
+from plurigp.study.findings.mixture import Mixture, log_densities, memberships, responsibilities
 
 SIZES = [200, 100, 60, 4]
 PARTS = ("weights", "means", "covariances", "subtype")
@@ -293,46 +291,8 @@ def cloud_of_two(rng):
     return np.repeat([[0.0, 0.0], [8.0, 0.0]], 100, axis=0) + rng.normal(size=(200, 2))
 
 
-def test_components_that_overlap_are_one_stratum():
-    """Three components in a row and one far away: the middle of the row overlaps both of its neighbours."""
-    means = np.array([[0.0, 0], [20, 0], [1.5, 0], [3, 0]])
-    mixture = Mixture(np.full(4, 0.25), means, np.stack([np.eye(2)] * 4), np.arange(1, 5))
-    x = np.random.default_rng(0).multivariate_normal([0, 0], np.eye(2), 400) + means[np.arange(400) % 4]
-    merged = merge_overlapping(mixture, x, 0.05)
-    np.testing.assert_array_equal(merged.subtype, [1, 2, 1, 1])
-    np.testing.assert_array_equal(merged.means, mixture.means)
-    apart = replace(mixture, means=means * [[10, 1]])
-    np.testing.assert_array_equal(merge_overlapping(apart, x * [10, 1], 0.05).subtype, [1, 2, 3, 4])
-
-
-def test_two_strata_are_left_however_they_overlap(rng):
-    mixture = Mixture(np.full(3, 1 / 3), np.zeros((3, 2)), np.stack([np.eye(2)] * 3), np.arange(1, 4))
-    assert merge_overlapping(mixture, rng.normal(size=(50, 2)), 0.05).subtype.max() == 2
-
-
-def test_outliers_are_not_one_of_the_two_that_are_left(rng):
-    means = np.array([[0.0, 0], [0.5, 0], [60, 60]])
-    mixture = Mixture(np.array([0.49, 0.49, 0.02]), means, np.stack([np.eye(2)] * 3), np.arange(1, 4))
-    x = np.concatenate([rng.normal(size=(150, 2)), rng.normal(size=(3, 2)) + 60])
-    assert merge_overlapping(mixture, x, 0.05).subtype.max() == 3
-    assert merge_overlapping(mixture, x, 0.01).subtype.max() == 2
-
-
 def test_a_refit_keeps_its_components(rng):
     x = cloud_of_two(rng)
     shares = np.eye(2)[np.repeat([1, 0], 100)]
     mixture = refit_mixture(x, shares, 8.0)
     np.testing.assert_allclose(mixture.means, [x[100:].mean(0), x[:100].mean(0)], atol=0.05)
-
-
-def test_moments_of_strata_are_those_of_their_draws(rng):
-    covariances = np.stack([np.eye(2), 2 * np.eye(2), np.eye(2)])
-    means = np.array([[0.0, 0], [4, 1], [9, 9]])
-    mixture = Mixture(np.array([0.2, 0.3, 0.5]), means, covariances, np.array([2, 2, 1]))
-    strata = strata_moments(mixture)
-    np.testing.assert_allclose(strata.weights, [0.5, 0.5])
-    component = rng.choice(2, 200_000, p=[0.4, 0.6])
-    draws = means[component] + rng.normal(size=(200_000, 2)) * np.sqrt([1.0, 2.0])[component, None]
-    np.testing.assert_allclose(strata.means, [means[2], draws.mean(0)], atol=0.03)
-    np.testing.assert_allclose(strata.covariances[1], np.cov(draws.T), atol=0.06)
-    np.testing.assert_allclose(strata.covariances[0], np.eye(2))

@@ -8,7 +8,7 @@ import pytest
 from plurigp.study.findings.cluster import FittedMixture, by_size
 from plurigp.study.findings.mixture import Mixture
 from plurigp.study.fits.config import StudyConfig
-from plurigp.study.fits.learn import cut_map, in_background, reference_tasks, rows_to_fit
+from plurigp.study.fits.learn import VERY_STRONG, cut_map, in_background, reference_tasks, rows_to_fit
 
 
 def test_a_call_in_the_background_hands_over_its_result_and_its_error():
@@ -50,13 +50,19 @@ def three(rng):
 def test_a_map_is_cut_by_evidence(three, rng):
     ladder, cut = cut_of(three)
     assert [rung.n_clusters for rung in ladder] == [1, 2, 3, 4]
-    assert cut.mixture.means is ladder[2].mixture.means
-    assert cut.n_strata == 3
+    assert cut is ladder[2]
     assert cut.evidence == max(rung.evidence for rung in ladder)
     ladder, cut = cut_of(rng.normal(size=(150, 2)))
     assert max(ladder, key=lambda rung: rung.evidence) is ladder[0]
-    assert cut.n_strata >= 2  # at least
-    assert cut.evidence == max(rung.evidence for rung in ladder[1:])
+    assert cut.n_clusters >= 2  # at least
+
+
+def test_groups_that_are_not_gaussian_are_not_cut_to_pieces(rng):
+    """Two strips far apart: evidence goes on to grow with components within them, by little."""
+    strips = np.column_stack([rng.uniform(-3, 3, 800), 0.3 * rng.normal(size=800) + np.repeat([0.0, 9.0], 400)])
+    ladder, cut = cut_of(strips)
+    assert ladder[3].evidence > ladder[1].evidence + 2 * VERY_STRONG
+    assert cut is ladder[1]
 
 
 def test_outliers_do_not_count_for_the_two(rng):
@@ -87,13 +93,13 @@ def test_or_into_as_many_as_the_papers_rule_finds(three, n_paper):
 
 def test_every_structureless_table_has_two_halves():
     config = StudyConfig(n_references=2, n_refits=4, n_components=(2,), n_restarts=1)
-    mixture = Mixture(np.ones(3) / 3, np.zeros((3, 3)), np.stack([np.eye(3)] * 3), np.array([1, 2, 2]))
+    mixture = Mixture(np.ones(3) / 3, np.zeros((3, 3)), np.stack([np.eye(3)] * 3), np.arange(1, 4))
     cut = FittedMixture(mixture, 64.0, 0.0, 0.0)
     tasks = reference_tasks(101, config, 3, cut)
     assert [task.name for task in tasks] == ["reference-000-0", "reference-000-1", "reference-001-0", "reference-001-1"]
     assert [task.table for task in tasks] == [0, 0, 1, 1]
     assert {(task.n_clusters, task.shrinkage, task.n_components, len(task.rows)) for task in tasks} == {
-        (2, 64.0, 3, 50)
+        (3, 64.0, 3, 50)
     }
     assert not set(tasks[0].rows) & set(tasks[1].rows)
     assert rows_to_fit(101, config) == 81 + 101 + 4 * 50 + 2 * 2 * 50

@@ -15,7 +15,6 @@ from plurigp.study.fits.tasks import (
     GAIN_ROWS,
     PASSES,
     Finished,
-    MapClusters,
     Task,
     _half_map,
     common_batch,
@@ -173,14 +172,11 @@ def test_one_cluster_has_nothing_between(half):
 
 
 def test_clusters_of_a_half_map_are_those_it_starts_from(half):
-    """Whatever their order, and where several components are one stratum."""
+    """Whatever their order."""
     x, sd, group, task, _ = half
     shares = np.eye(3)[[2, 0, 1]][group[task.rows]]
-    arrays = _half_map(replace(task, cut=MapClusters(shares, np.arange(1, 4))), x, sd, 1)
+    arrays = _half_map(replace(task, shares=shares), x, sd, 1)
     assert (np.array([2, 0, 1])[group] == arrays["labels"]).mean() > 0.97
-    arrays = _half_map(replace(task, cut=MapClusters(shares, np.array([1, 1, 2]))), x, sd, 1)
-    assert (np.array([1, 0, 0])[group] == arrays["labels"]).mean() > 0.97
-    assert arrays["between.middle"].shape == (2, 2)
 
 
 def test_a_switched_off_dimension_does_not_count(half):
@@ -200,7 +196,7 @@ def test_half_maps_of_planted_groups_find_them_again(rng):
     cut = fit_mixture(x, 3, Starts(x, 0), (8.0,))
     tasks = refit_tasks(config, 2, cut, x)
     assert [task.name for task in tasks] == [f"refit-00{r}" for r in range(4)]
-    assert {(task.shrinkage, task.n_components, task.cut.shares.shape) for task in tasks} == {(8.0, 2, (150, 3))}
+    assert {(task.shrinkage, task.n_components, task.shares.shape) for task in tasks} == {(8.0, 2, (150, 3))}
     for first, second in (tasks[:2], tasks[2:]):
         np.testing.assert_array_equal(np.sort(np.concatenate([first.rows, second.rows])), np.arange(300))
     sd = np.full(x.shape, 0.1)

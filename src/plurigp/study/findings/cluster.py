@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import BayesianGaussianMixture
 
 from plurigp.core.threads import single_blas_thread
-from plurigp.study.findings.mixture import Mixture, memberships, responsibilities
+from plurigp.study.findings.mixture import Mixture, memberships
 
 RIDGE = 1e-3  # added to the variances, where the prior's are 1: no cluster collapses to a point
 SHRINKAGES = (1.0, 8.0, 64.0)  # rows per parameter of a mean that the pooled covariance counts for, to choose from
@@ -19,7 +19,6 @@ WEIGHT_ROWS = 1.0  # rows that every cluster has before the first is seen (Diric
 TRYING_STEPS, MOST_STEPS, TOLERANCE = 15, 150, 2e-5  # of expectation maximisation; nats per row
 STARTING_ROWS = 2500  # that Ward's clustering looks at, at most: its time grows with the square
 LEAST_KNOWN = 0.1  # of the prior's variance, the part that a dimension must explain to count for clusters
-MOST_OVERLAP = 0.1  # of a component's rows, the share that looks like another's before the two are one stratum
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,11 +55,6 @@ class FittedMixture:
     @property
     def n_clusters(self) -> int:
         return len(self.mixture.weights)
-
-    @property
-    def n_strata(self) -> int:
-        """Fewer than clusters where some of them overlap."""
-        return int(self.mixture.subtype.max())
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,29 +138,6 @@ def refit_mixture(x: np.ndarray, shares: np.ndarray, shrinkage: float) -> Mixtur
     that the shares are of, learned anew from these rows."""
     with single_blas_thread():
         return _maximise(_moments(np.asarray(x, float)), shares, shrinkage, MOST_STEPS)[0].mixture
-
-
-def merge_overlapping(mixture: Mixture, x: np.ndarray, outlier_share: float) -> Mixture:
-    """Components that overlap numbered as one stratum (Hennig 2010, misclassification probabilities).
-
-    Overlap is the share of a component's rows that would be given to another one. The two that overlap most are joined
-    until none overlaps by more than MOST_OVERLAP: one group that is not Gaussian takes several components. The last two
-    strata that are no outliers stay apart.
-    """
-    shares, number = responsibilities(mixture, x), np.arange(len(mixture.weights))
-    while (K := shares.shape[1]) > 2:
-        given_to = np.eye(K)[shares.argmax(1)]
-        confused = shares.T @ given_to / (shares.sum(0)[:, None] + 1e-9)  # [from to]
-        np.fill_diagonal(confused, 0)
-        overlap = np.maximum(confused, confused.T)
-        first, second = sorted(np.unravel_index(overlap.argmax(), overlap.shape))
-        large = shares.sum(0) >= outlier_share * len(x)
-        if overlap[first, second] <= MOST_OVERLAP or (large[first] and large[second] and large.sum() == 2):
-            break
-        shares[:, first] += shares[:, second]
-        shares = np.delete(shares, second, axis=1)
-        number = np.where(number == second, first, number - (number > second))
-    return replace(mixture, subtype=number + 1)
 
 
 def evidence_ladder(x: np.ndarray, most: int, seed: int) -> list[FittedMixture]:

@@ -42,20 +42,6 @@ def memberships(mixture: Mixture, mean: np.ndarray, sd: np.ndarray | None = None
     return shares.argmax(1), shares[:, 1:]
 
 
-def strata_moments(mixture: Mixture) -> Mixture:
-    """One Gaussian per stratum 1 … K, with the mean and covariance of its components together."""
-    K = int(mixture.subtype.max())
-    own = [mixture.weights * (mixture.subtype == k + 1) for k in range(K)]
-    weights = np.array([w.sum() for w in own])
-    means = np.stack([w @ mixture.means / w.sum() for w in own])
-    covariances = []
-    for w, centre in zip(own, means, strict=True):
-        apart = mixture.means - centre
-        squares = mixture.covariances + apart[:, :, None] * apart[:, None, :]
-        covariances.append(np.einsum("c,cij->ij", w, squares) / w.sum())
-    return Mixture(weights, means, np.stack(covariances), np.arange(1, K + 1))
-
-
 def _log_normal(delta: np.ndarray, covariance: np.ndarray, sd: np.ndarray | None) -> np.ndarray:
     """log N(delta; 0, covariance + diag(sd²)) [N]."""
     if sd is None:

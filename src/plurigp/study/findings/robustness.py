@@ -1,13 +1,12 @@
 """Robustness of clusters: how well maps of complementary halves of the rows agree."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.stats.contingency import crosstab
 
-from plurigp.study.findings.valley import Counts, Valleys, combine_counts, join_counts, reorder, without
+from plurigp.study.findings.valley import Counts, Valleys, combine_counts, reorder, without
 
 SAME = 0.5  # of the rows of two clusters taken together, the least share that is in both if they are to be the same
 TOO_SMALL = 0.5  # part of the outlier share: a smaller cluster of a half map agrees with nothing
@@ -41,22 +40,13 @@ class Halves:
 
         A half map that has no such cluster says nothing of it: what is left to match it with may lie anywhere.
         """
-        return combine_counts([counts for _, counts in self._as_in(reference)])
-
-    def joined(self, reference: np.ndarray, number: np.ndarray) -> "Halves":
-        """With cluster k of a labelling [N], and what matches it in the half maps, as part of cluster number[k]."""
-        own = list(self._as_in(reference))
-        p = combine_counts([counts for _, counts in own]).p
-        renamed = [number[np.argsort(order)] for order, _ in own]
-        labels = np.stack([new[label] for new, label in zip(renamed, self.labels, strict=True)])
-        counts = tuple(join_counts(counts, p, number) for _, counts in own)
-        return Halves(int(number.max()) + 1, labels, self.gains, self.rows, counts)
-
-    def _as_in(self, reference: np.ndarray) -> Iterator[tuple[np.ndarray, Counts]]:
-        """For each half map, which of its clusters is which of the reference [K], and its counts in that order."""
-        for labels, counts in zip(self.labels, self.counts, strict=True):
-            order = matched(reference, labels, self.n_clusters)
-            yield order, without(reorder(counts, order), dissolved(reference, labels, order))
+        orders = [matched(reference, labels, self.n_clusters) for labels in self.labels]
+        return combine_counts(
+            [
+                without(reorder(counts, order), dissolved(reference, labels, order))
+                for labels, counts, order in zip(self.labels, self.counts, orders, strict=True)
+            ]
+        )
 
     def unseen_gain(self) -> np.ndarray:
         """[N] nats that the mixture gains on each row over one Gaussian, by the maps that have not seen it."""

@@ -202,18 +202,6 @@ def without(counts: Counts, strata: np.ndarray) -> Counts:
     return counts._replace(middle=middle, flank=flank, widths=widths, histogram=counts.histogram * left[:, :, None])
 
 
-def join_counts(counts: Counts, p: np.ndarray, number: np.ndarray) -> Counts:
-    """The counts between joined strata, where stratum k is part of number[k]: those of the two parts, one of each, that
-    are least apart by the p-values [K K]."""
-    parts = [np.flatnonzero(number == n) for n in range(number.max() + 1)]
-    first, second = (np.zeros((len(parts), len(parts)), int) for _ in range(2))
-    for i, own in enumerate(parts):
-        for j, other in enumerate(parts):
-            a, b = np.unravel_index(np.argmax(p[np.ix_(own, other)]), (len(own), len(other)))
-            first[i, j], second[i, j] = own[a], other[b]
-    return Counts(*(part[first, second] for part in counts))  # p is 1 on the diagonal, where counts are none
-
-
 def separate_groups(p: np.ndarray, level: float) -> tuple[np.ndarray, float]:
     """Which group each stratum is in [K], 0 …, and the p-value of there being more than one.
 

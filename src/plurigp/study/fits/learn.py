@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import chain
 from threading import Thread
@@ -19,7 +19,6 @@ from plurigp.study.findings.cluster import (
     evidence_ladder,
     fit_mixture,
     informative_part,
-    merge_overlapping,
     paper_mixture,
 )
 from plurigp.study.findings.mixture import Mixture, responsibilities
@@ -30,9 +29,10 @@ from plurigp.study.fits.config import StudyConfig
 from plurigp.study.fits.pool import Pool, Tables
 from plurigp.study.fits.select import evidence_of, selection_frame, selection_tasks
 from plurigp.study.fits.splits import first_rows, group_ids, shuffled_rows
-from plurigp.study.fits.tasks import COUNTED, MAP, REFERENCE, REFIT, TRACED, Finished, MapClusters, Task, most_clusters
+from plurigp.study.fits.tasks import COUNTED, MAP, REFERENCE, REFIT, TRACED, Finished, Task, most_clusters
 
 VERY_STRONG = 5.0  # nats of evidence
+MOST_OF_IT = 0.85  # share of the evidence for groups that a cut of the map has to hold
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,8 +92,8 @@ def _learn(pool: Pool, frame: pd.DataFrame, config: StudyConfig) -> Maps:
         paper.result(),
         ladder,
         cut,
-        _halves_of(cut.n_strata, refitted),
-        [_halves_of(cut.n_strata, drawn[r : r + 2]) for r in range(0, len(drawn), 2)],
+        _halves_of(cut.n_clusters, refitted),
+        [_halves_of(cut.n_clusters, drawn[r : r + 2]) for r in range(0, len(drawn), 2)],
         pd.concat([_trace_frame(*pair) for pair in everything], ignore_index=True),
         sorted(set(chain.from_iterable(f.facts["notes"] for _, f in everything))),
     )
@@ -118,17 +118,18 @@ def cut_map(
 ) -> tuple[list[FittedMixture], FittedMixture]:
     """Mixtures of 1, 2, … clusters, and the one to cut the map by: by evidence, or of the number asked for.
 
-    By evidence it is the fewest clusters against which no more have very strong evidence (Kass and Raftery 1995); those
-    that overlap are one stratum. A map is cut into two at least, outliers not counted: a test of one cluster would
-    find nothing.
+    By evidence it is the fewest clusters that hold most of the evidence that any number has over one cluster, and
+    against which none has very strong evidence where there is little (Kass and Raftery 1995). With enough rows a group
+    that is not Gaussian has evidence for ever more components; each of those adds little to what the groups explain. A
+    map is cut into two at least, outliers not counted: a test of one cluster would find nothing.
     """
     part, seed = informative_part(mean, sd), config.seed_of("mixture")
     ladder = [part.embed(rung) for rung in evidence_ladder(part.x, most_clusters(len(mean), config), seed)]
     if config.n_subtypes == "evidence":
-        best = max(rung.evidence for rung in ladder[1:])
-        first = next(k for k, rung in enumerate(ladder) if k and rung.evidence >= best - VERY_STRONG)
+        gains = [rung.evidence - ladder[0].evidence for rung in ladder[1:]]
+        enough = min(MOST_OF_IT * max(gains), max(gains) - VERY_STRONG)
+        cuts = ladder[1 + next(k for k, gain in enumerate(gains) if gain >= enough) :]
         share = config.outlier_share
-        cuts = [replace(rung, mixture=merge_overlapping(rung.mixture, part.mean, share)) for rung in ladder[first:]]
         return ladder, next((cut for cut in cuts if by_size(cut.mixture, mean, sd, share).subtype.max() > 1), cuts[0])
     K = int((paper.result().subtype > 0).sum()) if config.n_subtypes == "paper" else int(config.n_subtypes)
     if len(ladder) >= K:
@@ -144,17 +145,16 @@ def refit_tasks(
     names = [f"{REFIT}-{pair}" for pair in range(config.n_refits // 2)]
     halves = [rows for name in names for rows in _halves(N, config, name, groups)]
     return [
-        Task(f"{REFIT}-{r:03}", Q, rows, shrinkage=cut.shrinkage, cut=MapClusters(shares[rows], cut.mixture.subtype))
-        for r, rows in enumerate(halves)
+        Task(f"{REFIT}-{r:03}", Q, rows, shrinkage=cut.shrinkage, shares=shares[rows]) for r, rows in enumerate(halves)
     ]
 
 
 def reference_tasks(
     N: int, config: StudyConfig, Q: int, cut: FittedMixture, groups: np.ndarray | None = None
 ) -> list[Task]:
-    """Two complementary halves of every structureless table, which has clusters of its own: as many as strata."""
+    """Two complementary halves of every structureless table, which has as many clusters of its own."""
     return [
-        Task(f"{REFERENCE}-{r:03}-{h}", Q, rows, table=r, n_clusters=cut.n_strata, shrinkage=cut.shrinkage)
+        Task(f"{REFERENCE}-{r:03}-{h}", Q, rows, table=r, n_clusters=cut.n_clusters, shrinkage=cut.shrinkage)
         for r in range(config.n_references)
         for h, rows in enumerate(_halves(N, config, f"{REFERENCE}-{r}", groups))
     ]

@@ -1,8 +1,8 @@
 """One fit of a study, wherever it runs: the same task gives the same bytes, whatever else ran before it."""
 
 import warnings
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,7 +15,7 @@ from plurigp.data.scale import OutOfScaleWarning
 from plurigp.estimator import PluriGP
 from plurigp.inference.schedule import Passes, enough_epochs
 from plurigp.study.findings.cluster import Starts, evidence_ladder, fit_mixture, informative_part, refit_mixture
-from plurigp.study.findings.mixture import Mixture, log_densities, memberships, strata_moments
+from plurigp.study.findings.mixture import Mixture, log_densities, memberships
 from plurigp.study.findings.valley import count_between
 from plurigp.study.fits.config import RULES, StudyConfig
 from plurigp.study.fits.splits import first_rows, group_ids, shuffled_rows
@@ -31,13 +31,6 @@ GAIN_ROWS = 1000  # by which the evidence for groups is compared between maps, a
 WHOLE_BATCHES = 5  # from so many on, leaving out an incomplete one costs little
 
 
-class MapClusters(NamedTuple):
-    """The map's clusters, from which a half map's are learned, so that they are the same ones."""
-
-    shares: np.ndarray  # [n C] of the task's rows in the components
-    strata: np.ndarray  # [C] the stratum 1 … K of a component
-
-
 @dataclass(frozen=True, eq=False)
 class Task:
     """A map to learn from some rows of a table, and what to keep of it."""
@@ -48,7 +41,7 @@ class Task:
     table: int = -1  # the number of a structureless table, or −1 for the data
     n_clusters: int = 1  # into how many clusters to cut it
     shrinkage: float = 1.0  # of their covariances
-    cut: MapClusters | None = None  # the clusters to start from; None finds them anew
+    shares: np.ndarray | None = None  # [n K] of its rows in the map's clusters, to learn the same ones; None finds them
 
     @property
     def kind(self) -> str:
@@ -119,16 +112,16 @@ def _half_map(task: Task, mean: np.ndarray, sd: np.ndarray, seed: int) -> dict[s
     seen = np.isin(np.arange(len(x)), task.rows)
     one = fit_mixture(own, 1, starts).mixture
     gains = logsumexp(log_densities(mixture, x), axis=1) - log_densities(one, x)[:, 0]
-    counts = count_between(strata_moments(mixture), x, labels, seen)
+    counts = count_between(mixture, x, labels, seen)
     between = {f"{COUNTED}{name}": part for name, part in counts._asdict().items()}
     return {"labels": labels.astype(np.int16), "gains": gains.astype(np.float32), "rows": task.rows, **between}
 
 
 def _clusters_of(task: Task, own: np.ndarray, starts: Starts) -> Mixture:
     """Those of the map, learned anew from the half map's positions of its own rows; or found there anew."""
-    if task.cut is None:
+    if task.shares is None:
         return fit_mixture(own, task.n_clusters, starts, (task.shrinkage,)).mixture
-    return replace(refit_mixture(own, task.cut.shares, task.shrinkage), subtype=task.cut.strata)
+    return refit_mixture(own, task.shares, task.shrinkage)
 
 
 def _fit(task: Task, frame: pd.DataFrame, schema: Schema, config: StudyConfig, seed: int) -> PluriGP:
