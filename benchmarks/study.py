@@ -109,7 +109,7 @@ def plain_split(folder, table, seed):
     unseen = table.drop(index=rows).reset_index(drop=True)
     x = model.transform(table.iloc[rows]).astype(float)
     mixture = fit_mixture(x, 3, Starts(x, seed)).mixture
-    group = memberships(mixture, *model.transform(unseen, return_std=True))[0]
+    group = memberships(mixture, model.transform(unseen))[0]
     return association_frame(
         model.schema_, read_values(unseen, model.schema_), lambda name: group, "split, own cell shown"
     )

@@ -112,7 +112,7 @@ def verdict(result: Found | StudyResult) -> dict[str, Any]:
 def cut_into(mean: np.ndarray, sd: np.ndarray, K: int) -> tuple[np.ndarray, np.ndarray]:
     """Labels and probabilities of the study's map cut into K, as `n_subtypes = K` does it."""
     part = informative_part(mean, sd)
-    cut = part.embed(fit_mixture(part.x, K, Starts(part.x, 0)))
+    cut = part.embed(fit_mixture(part.x, K, Starts(part.x, 0), rows=part.rows))
     mixture = by_size(cut.mixture, mean, sd, StudyConfig().outlier_share)
     return memberships(calibrated(mixture, cut.shrinkage, mean, sd, 0), mean, sd)
 

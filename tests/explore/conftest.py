@@ -34,6 +34,7 @@ def study_of(model: PluriGP, table: pd.DataFrame, n_strata: int = 2, title: str 
     names = [column.name for column in model.schema_.columns]
     empty = {name: pd.DataFrame({"column": names, "used": True}) for name in FRAMES}
     facts = {"title": title, "n_rows": n, "structured": True, "time_column": "days", "n_components": mean.shape[1]}
+    facts |= {"choice": "evidence"}
     return StudyResult(
         facts=facts, config={}, seeds={}, versions={},
         latent=Map(mean, sd, two_dimensions(mean), table.isna().to_numpy().mean(1)),

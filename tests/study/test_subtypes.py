@@ -25,9 +25,9 @@ from plurigp.study.subtypes import (
 def maps_of(x: np.ndarray, config: StudyConfig) -> Maps:
     """All maps of a table show the rows at the same positions x."""
     N, sd = len(x), np.full(x.shape, 0.1)
-    paper = in_background(lambda: paper_mixture(x, config.max_clusters, 1, config.outlier_share, 0, sd))
+    paper = in_background(lambda: paper_mixture(x, config.max_clusters, 1, config.outlier_share, 0))
     ladder, cut = cut_map(x, sd, config, paper)
-    tasks = refit_tasks(config, 2, cut, x), reference_tasks(N, config, 2, cut)
+    tasks = refit_tasks(config, 2, cut, (x, sd)), reference_tasks(N, config, 2, cut)
     halves = [[Finished(_half_map(task, x, sd, 1), {}) for task in own] for own in tasks]
     whole = Task("map-0", 2, np.arange(N))
     latent = Finished({"mean": x, "sd": sd}, {})
@@ -185,7 +185,7 @@ def test_components_of_strata_and_outliers(rng):
     cut = fit_mixture(x, 4, Starts(x, 0)).mixture
     mixture = by_size(cut, x, None, 0.05)
     clusters = Clusters(*memberships(mixture, x), mixture)
-    component, strata = components_of(clusters, cut, x)
+    component, strata = components_of(clusters, cut, x, np.zeros(x.shape))
     np.testing.assert_array_equal(component, responsibilities(mixture, x).argmax(1))
     assert set(component) == {0, 1, 2, 3}
     assert clusters.n_strata == len(strata) == 3
@@ -194,26 +194,13 @@ def test_components_of_strata_and_outliers(rng):
     assert not np.isin(component[-5:], strata).any()
 
 
-def test_components_of_a_stratum_of_several(rng):
-    """Two components that are one stratum have one cluster, whatever the strata's order by size."""
-    x = clouds(rng, [[0, 0], [3, 0], [9, 9]], [40, 40, 120])
-    means = np.array([[0.0, 0], [3, 0], [9, 9]])
-    cut = Mixture(np.array([0.2, 0.2, 0.6]), means, np.stack([np.eye(2)] * 3), np.array([1, 1, 2]))
-    mixture = by_size(cut, x, None, 0.05)
-    clusters = Clusters(*memberships(mixture, x), mixture)
-    np.testing.assert_array_equal(mixture.subtype, [2, 2, 1])
-    component, strata = components_of(clusters, cut, x)
-    np.testing.assert_array_equal(component, np.repeat([0, 1], [80, 120]))
-    np.testing.assert_array_equal(strata, [1, 0])
-
-
 def test_components_of_the_papers_mixture(rng):
     """Its small components are nobody's match: their rows go to the likeliest stratum."""
     means = np.array([[30.0, 0], [0, 0], [9, 0], [0, 30]])
     mixture = Mixture(np.array([0.01, 0.4, 0.58, 0.01]), means, np.stack([np.eye(2)] * 4), np.array([0, 2, 1, 0]))
     x = clouds(rng, [[9, 0], [0, 0], [30, 0], [0, 30]], [50, 40, 2, 2])
     clusters = Clusters(*memberships(mixture, x), mixture)
-    component, strata = components_of(clusters, None, x)
+    component, strata = components_of(clusters, mixture, x, None)
     np.testing.assert_array_equal(strata, [0, 1])
     np.testing.assert_array_equal(component[:90], np.repeat([0, 1], [50, 40]))
     np.testing.assert_array_equal(component[90:], [0, 0, 1, 1])

@@ -14,7 +14,7 @@ from plurigp.answers.heldout import hide_cells
 from plurigp.core.threads import single_blas_thread
 from plurigp.data import Schema
 from plurigp.study import Study, StudyConfig, StudyResult
-from plurigp.study.findings.cluster import RIDGE
+from plurigp.study.findings.em import RIDGE
 from plurigp.study.fits.learn import learn, rows_to_fit
 from plurigp.study.fits.pool import Pool
 from plurigp.study.fits.progress import StudyProgress

@@ -177,7 +177,7 @@ def _study_groups(study: StudyResult) -> dict[str, Any]:
     mixture, word = study.clusters.mixture, parts_of(study.facts)
     arrays = {name: packed(getattr(mixture, name)) for name in ("weights", "means", "covariances")}
     names = [word.number(k + 1) for k in range(study.clusters.n_strata)]
-    return {"names": names, "subtype": np.asarray(mixture.subtype).tolist(), **arrays}
+    return {"names": names, "subtype": np.asarray(mixture.subtype).tolist(), "by_means": study.by_means, **arrays}
 
 
 def _survival(study: StudyResult) -> list[dict[str, Any]]:

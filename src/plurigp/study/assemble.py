@@ -119,13 +119,16 @@ def _split_test(
     unseen = np.setdiff1d(np.arange(len(frame)), seen)
     model = pool.model(FIRST_REFIT)
     mean, sd = model.transform(frame.iloc[seen], return_std=True)
-    cut, map_mean = maps.cut, maps.latent.arrays["mean"][seen]
+    cut, map_mean, map_sd = maps.cut, maps.latent.arrays["mean"][seen], maps.latent.arrays["sd"][seen]
     part = informative_part(mean, sd)
-    mixture = refit_mixture(part.x, responsibilities(cut.mixture, map_mean), cut.shrinkage)
+    mixture = refit_mixture(part.x, responsibilities(cut.mixture, map_mean, map_sd), cut.shrinkage, part.rows)
     mixture = part.embed(replace(cut, mixture=mixture)).mixture
-    cluster, strata = components_of(found.clusters, None if config.n_subtypes == "paper" else cut.mixture, map_mean)
+    seen_sd = None if config.n_subtypes == "paper" else map_sd
+    cluster, strata = components_of(found.clusters, cut.mixture, map_mean, seen_sd)
     number = np.zeros(cut.n_clusters, int)
-    number[matched(cluster, memberships(mixture, mean)[0] - 1, cut.n_clusters)[strata]] = np.arange(1, len(strata) + 1)
+    number[matched(cluster, memberships(mixture, mean, sd)[0] - 1, cut.n_clusters)[strata]] = np.arange(
+        1, len(strata) + 1
+    )
     renamed = replace(mixture, subtype=number[mixture.subtype - 1])
     return split_groups(model, frame.iloc[unseen].reset_index(drop=True), renamed), unseen
 

@@ -128,6 +128,11 @@ class StudyResult:
         """
         return import_module("plurigp.report.plots").Plots(self)
 
+    @property
+    def by_means(self) -> bool:
+        """Whether subtypes go by the means of positions alone, as those of the paper's rule do."""
+        return bool(self.facts["choice"] == "paper")
+
     def assign(self, table: Any) -> pd.DataFrame:
         """Place new rows: subtype, a probability per subtype, outlier flag, latent mean and sd; the index is kept.
 
@@ -135,7 +140,7 @@ class StudyResult:
         The subtype is the likeliest; 0, an outlier, where the probabilities leave more to the outliers' clusters.
         """
         mean, sd = self.model.transform(table, return_std=True)
-        subtype, probability = memberships(self.clusters.mixture, mean, sd)
+        subtype, probability = memberships(self.clusters.mixture, mean, None if self.by_means else sd)
         placed = pd.concat([_assignments(subtype, probability), _placed(mean, sd)], axis=1)
         return placed.set_axis(table.index, axis=0) if isinstance(table, pd.DataFrame) else placed
 

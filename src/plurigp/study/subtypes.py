@@ -43,17 +43,23 @@ class Subtypes:
 
 
 def _strata_of(maps: Maps, config: StudyConfig) -> Clusters:
-    mean, sd = maps.latent.arrays["mean"], maps.latent.arrays["sd"]
-    own_mixture = config.n_subtypes == "paper"
-    mixture = maps.paper if own_mixture else by_size(maps.cut.mixture, mean, sd, config.outlier_share)
+    """Rows in the strata of the cut, or in the paper's, whose mixture is one of the means alone."""
+    mean, sd = positions_of(maps, config)
+    mixture = maps.paper if sd is None else by_size(maps.cut.mixture, mean, sd, config.outlier_share)
     return Clusters(*memberships(mixture, mean, sd), mixture)
+
+
+def positions_of(maps: Maps, config: StudyConfig) -> tuple[np.ndarray, np.ndarray | None]:
+    """Means of positions and their sd, which the paper's rule does not look at."""
+    arrays = maps.latent.arrays
+    return arrays["mean"], None if config.n_subtypes == "paper" else arrays["sd"]
 
 
 def _certain(clusters: Clusters, maps: Maps, config: StudyConfig) -> Clusters:
     """With memberships as certain as mixtures of other rows prove them; those of the paper's mixture are its own."""
-    if config.n_subtypes == "paper":
+    mean, sd = positions_of(maps, config)
+    if sd is None:
         return clusters
-    mean, sd = maps.latent.arrays["mean"], maps.latent.arrays["sd"]
     mixture = calibrated(clusters.mixture, maps.cut.shrinkage, mean, sd, config.seed_of("certainty"))
     return Clusters(*memberships(mixture, mean, sd), mixture)
 
@@ -62,8 +68,7 @@ def find_subtypes(maps: Maps, config: StudyConfig) -> Subtypes:
     """The strata of the map, which of them are groups by the valleys between them, their consensus and its null."""
     clusters, K = _certain(_strata_of(maps, config), maps, config), maps.cut.n_clusters
     summary, permuted, pac, n_pairs = _consensus_of(maps, clusters, config)
-    cut = None if config.n_subtypes == "paper" else maps.cut.mixture
-    component, strata = components_of(clusters, cut, maps.latent.arrays["mean"])
+    component, strata = components_of(clusters, maps.cut.mixture, *positions_of(maps, config))
     valleys = _between_strata(maps.halves.valleys(component), strata)
     group, p = separate_groups(valleys.p, config.level)
     nulls = Nulls(permuted, np.array([_reference_p(own, config) for own in maps.references]))
@@ -101,18 +106,19 @@ def _shown_rows(cluster: np.ndarray, item: np.ndarray, rng: np.random.Generator)
     return rows[np.lexsort((-np.nan_to_num(item[rows]), rank))]
 
 
-def components_of(clusters: Clusters, cut: Mixture | None, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def components_of(
+    clusters: Clusters, cut: Mixture, mean: np.ndarray, sd: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
     """What half maps are compared with: a cluster 0 … K−1 of every row [N], and the one of each stratum.
 
-    By the means of the positions alone: it says which clusters correspond and labels no row. `cut` numbers the clusters
-    before small ones count as outliers. The paper's mixture is none of its own cuts (None): there the rows of small
-    components go to the nearest stratum.
+    `cut` numbers the clusters before small ones count as outliers. The paper's mixture (no sd) is none of its own cuts:
+    there the rows of small components go to the nearest stratum.
     """
     mixture, K = clusters.mixture, clusters.n_strata
-    if cut is None:
-        return memberships(mixture, x)[1].argmax(1), np.arange(K)
+    if sd is None:
+        return memberships(mixture, mean)[1].argmax(1), np.arange(K)
     first = [int(np.flatnonzero(mixture.subtype == k + 1)[0]) for k in range(K)]
-    return memberships(cut, x)[0] - 1, cut.subtype[first] - 1
+    return memberships(cut, mean, sd)[0] - 1, cut.subtype[first] - 1
 
 
 def _between_strata(valleys: Valleys, strata: np.ndarray) -> Valleys:

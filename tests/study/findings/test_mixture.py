@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from plurigp.study.findings.mixture import Mixture, memberships, responsibilities
+from plurigp.study.findings.mixture import Mixture, measured, memberships, responsibilities
 
 
 @pytest.fixture
@@ -14,17 +14,17 @@ def mixture(rng) -> Mixture:
 
 
 def test_responsibilities_are_scipys(mixture, rng):
-    """A component seen through a position's own uncertainty: N(mean; centre, covariance + diag(sd²))."""
-    mean, sd = rng.normal(size=(20, 3)), rng.uniform(0.01, 2, (20, 3))
+    """A component seen through a position's own uncertainty: N(place; centre, covariance + diag(noise))."""
+    mean, sd = rng.normal(size=(20, 3)), rng.uniform(0.01, 0.95, (20, 3))
     for spread in (None, sd):
-        wide = np.zeros((20, 3)) if spread is None else spread
+        place, noise = (mean, np.zeros((20, 3))) if spread is None else measured(mean, spread)
         density = np.array(
             [
                 [
-                    w * stats.multivariate_normal(centre, covariance + np.diag(s**2)).pdf(x)
+                    w * stats.multivariate_normal(centre, covariance + np.diag(v)).pdf(x)
                     for w, centre, covariance in zip(mixture.weights, mixture.means, mixture.covariances, strict=True)
                 ]
-                for x, s in zip(mean, wide, strict=True)
+                for x, v in zip(place, noise, strict=True)
             ]
         )
         expected = density / density.sum(1, keepdims=True)

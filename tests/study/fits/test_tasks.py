@@ -124,7 +124,7 @@ def half(rng):
 
 
 def test_a_half_map_labels_all_rows_by_its_own(half):
-    x, _, group, task, arrays = half
+    x, sd, group, task, arrays = half
     assert arrays["labels"].dtype == np.int16
     assert set(arrays["labels"]) == {0, 1, 2}
     names = [np.bincount(arrays["labels"][group == k]).argmax() for k in range(3)]
@@ -134,7 +134,7 @@ def test_a_half_map_labels_all_rows_by_its_own(half):
     moved = x.copy()
     unseen = np.setdiff1d(np.arange(300), task.rows)
     moved[unseen] = 50.0  # whatever the others do
-    again = _half_map(task, moved, np.full_like(x, 0.1), 1)
+    again = _half_map(task, moved, sd, 1)
     np.testing.assert_array_equal(again["gains"][task.rows], arrays["gains"][task.rows])
 
 
@@ -194,7 +194,7 @@ def test_half_maps_of_planted_groups_find_them_again(rng):
     x, group = planted(rng)
     config = StudyConfig(n_refits=4)
     cut = fit_mixture(x, 3, Starts(x, 0), (8.0,))
-    tasks = refit_tasks(config, 2, cut, x)
+    tasks = refit_tasks(config, 2, cut, (x, np.full(x.shape, 0.1)))
     assert [task.name for task in tasks] == [f"refit-00{r}" for r in range(4)]
     assert {(task.shrinkage, task.n_components, task.shares.shape) for task in tasks} == {(8.0, 2, (150, 3))}
     for first, second in (tasks[:2], tasks[2:]):

@@ -4,6 +4,7 @@
 const answers = (() => {
   const { logSumExp } = special;
   const MIN_VAR = 1e-10; // of a function, where its square root is taken
+  const MOST_VARIANCE = 0.95; // of a position, as in findings/mixture.py
   const NEGLIGIBLE = 1e-12; // a draw of this weight changes no answer
 
   // --- draws of x: most from q(x), the last ones from the prior; r is the mixture of both ---
@@ -189,19 +190,21 @@ const answers = (() => {
 
   // --- groups ---
 
-  // Subtypes of a study: its mixture, averaged over N(mean, sd²); the last share is that of the outliers.
+  // Subtypes of a study: its mixture takes the place of the prior N(0, I) in q(x) = N(mean, sd²); the paper's is one of
+  // means alone. The last share is that of the outliers.
   function memberships(mixture, mean, sd) {
     const Q = mean.length,
       C = mixture.weights.length,
       K = mixture.names.length;
+    const variance = Array.from(sd, (s) => (mixture.by_means ? 0 : Math.min(s * s, MOST_VARIANCE)));
     const logs = Array.from({ length: C }, (_, c) => {
       const wide = mixture.covariances.slice(c * Q * Q, (c + 1) * Q * Q);
-      for (let q = 0; q < Q; q++) wide[q * Q + q] += sd[q] ** 2;
+      for (let q = 0; q < Q; q++) wide[q * Q + q] += variance[q] / (1 - variance[q]);
       const W = trained.inverseRoot(wide, Q);
       let log = Math.log(mixture.weights[c]) - 0.5 * Q * Math.log(2 * Math.PI);
       for (let i = 0; i < Q; i++) {
         let u = 0;
-        for (let j = 0; j <= i; j++) u += W[i * Q + j] * (mean[j] - mixture.means[c * Q + j]);
+        for (let j = 0; j <= i; j++) u += W[i * Q + j] * (mean[j] / (1 - variance[j]) - mixture.means[c * Q + j]);
         log += Math.log(W[i * Q + i]) - 0.5 * u * u;
       }
       return log;

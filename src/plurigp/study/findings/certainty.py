@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from plurigp.study.findings.cluster import Starts, fit_mixture, informative_part
+from plurigp.study.findings.em import NoisyRows
 from plurigp.study.findings.mixture import Mixture, memberships, responsibilities
 from plurigp.study.findings.robustness import matched
 
@@ -41,14 +42,16 @@ def _by_others(
     mixture: Mixture, shrinkage: float, mean: np.ndarray, sd: np.ndarray, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Rows, each as often as there are splits, and the stratum of each by a mixture of the half that it is not in."""
-    x, C, N = informative_part(mean, sd).x, len(mixture.weights), len(mean)
-    component = responsibilities(mixture, mean).argmax(1)
+    whole, C, N = informative_part(mean, sd), len(mixture.weights), len(mean)
+    x, own_sd = whole.x, sd[:, whole.kept]
+    component = responsibilities(mixture, mean, sd).argmax(1)
     rng, rows, strata = np.random.default_rng([seed, 1]), [], []
     for split in range(N_SPLITS):
         shuffled = rng.permutation(N)
         for half, rest in (np.split(shuffled, [N // 2]), np.split(shuffled, [N // 2])[::-1]):
-            own = fit_mixture(x[half], C, Starts(x[half], seed + split), (shrinkage,)).mixture
-            found = responsibilities(own, x).argmax(1)
+            rows_of_half = NoisyRows.of(x[half], own_sd[half])
+            own = fit_mixture(x[half], C, Starts(x[half], seed + split), (shrinkage,), rows_of_half).mixture
+            found = responsibilities(own, x, own_sd).argmax(1)
             of_found = np.argsort(matched(component, found, C))  # the map's component for each of this half's
             rows.append(rest)
             strata.append(mixture.subtype[of_found[found[rest]]])

@@ -11,12 +11,20 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import BayesianGaussianMixture
 
 from plurigp.core.threads import single_blas_thread
+from plurigp.study.findings.em import (
+    MOST_STEPS,
+    RIDGE,
+    Maximum,
+    NoisyRows,
+    maximise,
+    maximise_noisy,
+    moments_of,
+    n_parameters,
+)
 from plurigp.study.findings.mixture import Mixture, memberships
 
-RIDGE = 1e-3  # added to the variances, where the prior's are 1: no cluster collapses to a point
 SHRINKAGES = (1.0, 8.0, 64.0)  # rows per parameter of a mean that the pooled covariance counts for, to choose from
-WEIGHT_ROWS = 1.0  # rows that every cluster has before the first is seen (Dirichlet)
-TRYING_STEPS, MOST_STEPS, TOLERANCE = 15, 150, 2e-5  # of expectation maximisation; nats per row
+TRYING_STEPS = 15  # of expectation maximisation, from each start
 STARTING_ROWS = 2500  # that Ward's clustering looks at, at most: its time grows with the square
 LEAST_KNOWN = 0.1  # of the prior's variance, the part that a dimension must explain to count for clusters
 
@@ -63,12 +71,18 @@ class InformativePart:
     their clusters."""
 
     mean: np.ndarray  # [N Q]
+    sd: np.ndarray  # [N Q]
     kept: np.ndarray  # [Q] bool
 
     @property
     def x(self) -> np.ndarray:
         """[N Q'] the positions to look for clusters in."""
         return self.mean[:, self.kept]
+
+    @cached_property
+    def rows(self) -> NoisyRows:
+        """The same with their uncertainty."""
+        return NoisyRows.of(self.x, self.sd[:, self.kept])
 
     def embed(self, fitted: FittedMixture) -> FittedMixture:
         """A mixture of x in all Q dimensions; in those left out, all components are alike and decide nothing."""
@@ -82,8 +96,9 @@ class InformativePart:
 
 def informative_part(mean: np.ndarray, sd: np.ndarray) -> InformativePart:
     """The dimensions in which positions are known better than the prior, of variance 1, knows them; or all of them."""
-    kept = 1 - (np.asarray(sd, float) ** 2).mean(0) > LEAST_KNOWN
-    return InformativePart(np.asarray(mean, float), kept if kept.any() else np.ones_like(kept))
+    mean, sd = np.asarray(mean, float), np.asarray(sd, float)
+    kept = 1 - (sd**2).mean(0) > LEAST_KNOWN
+    return InformativePart(mean, sd, kept if kept.any() else np.ones_like(kept))
 
 
 class Starts:
@@ -113,101 +128,55 @@ class Starts:
         return ((self.x[:, None, :] - centres) ** 2).sum(2).argmin(1)
 
 
-def fit_mixture(x: np.ndarray, K: int, starts: Starts, shrinkages: tuple[float, ...] = SHRINKAGES) -> FittedMixture:
+def fit_mixture(
+    x: np.ndarray, K: int, starts: Starts, shrinkages: tuple[float, ...] = SHRINKAGES, rows: NoisyRows | None = None
+) -> FittedMixture:
     """The mixture of K clusters with most evidence, over the starts and over how much covariances are shrunk.
 
     Each covariance is that of its own rows and of `shrinkage` · (Q + 2) rows of the pooled covariance: one family from
     covariances of their own to a common one, of which the evidence takes what the table can afford. Every start is
-    tried for a few steps, and the best of each shrinkage goes on.
+    tried for a few steps, and the best of each shrinkage goes on; with `rows`, from the means of positions to what the
+    cells say of them.
     """
     x = np.asarray(x, float)
     with single_blas_thread(), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        moments = _moments(x)
+        moments = moments_of(x)
         shares = [np.eye(K)[labels] for labels in (starts.partitions(K) if K > 1 else [np.zeros(len(x), int)])]
         fits = []
         for shrinkage in shrinkages if K > 1 else (0.0,):
-            tried = [_maximise(moments, start, shrinkage, TRYING_STEPS) for start in shares]
-            best = max(tried, key=lambda trial: trial[0].evidence)[1]
-            fits.append(_maximise(moments, best, shrinkage, MOST_STEPS)[0])
+            tried = [maximise(moments, start, shrinkage, TRYING_STEPS) for start in shares]
+            best = max(tried, key=lambda trial: _evidence(trial[0], len(x), shrinkage))[1]
+            fits.append(_fitted(moments, best, shrinkage, rows))
     return max(fits, key=lambda fit: fit.evidence)
 
 
-def refit_mixture(x: np.ndarray, shares: np.ndarray, shrinkage: float) -> Mixture:
+def refit_mixture(x: np.ndarray, shares: np.ndarray, shrinkage: float, rows: NoisyRows | None = None) -> Mixture:
     """The mixture that expectation maximisation reaches from each row's shares [N C]: component for component the one
     that the shares are of, learned anew from these rows."""
     with single_blas_thread():
-        return _maximise(_moments(np.asarray(x, float)), shares, shrinkage, MOST_STEPS)[0].mixture
+        return _fitted(moments_of(np.asarray(x, float)), shares, shrinkage, rows).mixture
 
 
-def evidence_ladder(x: np.ndarray, most: int, seed: int) -> list[FittedMixture]:
+def _fitted(moments: np.ndarray, shares: np.ndarray, shrinkage: float, rows: NoisyRows | None) -> FittedMixture:
+    reached = maximise(moments, shares, shrinkage, MOST_STEPS)[0]
+    if rows is not None:
+        reached = maximise_noisy(rows, reached.mixture, shrinkage)
+    return FittedMixture(reached.mixture, shrinkage, reached.log_density, _evidence(reached, len(moments), shrinkage))
+
+
+def _evidence(reached: Maximum, N: int, shrinkage: float) -> float:
+    return reached.log_density - n_parameters(reached.sizes, reached.mixture.means.shape[1], shrinkage) * np.log(N) / 2
+
+
+def evidence_ladder(x: np.ndarray, most: int, seed: int, rows: NoisyRows | None = None) -> list[FittedMixture]:
     """Mixtures of 1, 2, … clusters, up to `most`."""
     starts = Starts(np.asarray(x, float), seed)
-    return [fit_mixture(x, K, starts) for K in range(1, most + 1)]
+    return [fit_mixture(x, K, starts, rows=rows) for K in range(1, most + 1)]
 
 
-def _maximise(
-    moments: np.ndarray, shares: np.ndarray, shrinkage: float, most_steps: int
-) -> tuple[FittedMixture, np.ndarray]:
-    """Expectation maximisation from each row's shares [N K] until a step gains hardly anything; and the last shares."""
-    before = -np.inf
-    for _ in range(most_steps):
-        n, mixture = _maximisation(shares.T @ moments, shrinkage)
-        logs = moments @ _coefficients(mixture)
-        highest = logs.max(1, keepdims=True)
-        weights = np.exp(logs - highest)
-        total = weights.sum(1, keepdims=True)
-        shares, log_density = weights / total, float((highest + np.log(total)).sum())
-        if log_density - before < TOLERANCE * len(shares):
-            break
-        before = log_density
-    K, Q = mixture.means.shape
-    free = 1 + (n / (n + _pooled_rows(shrinkage, Q))).sum() * (K - 1) / K  # covariances: 1 if common, K if all are free
-    n_parameters = K - 1 + K * Q + free * Q * (Q + 1) / 2
-    evidence = log_density - n_parameters * np.log(len(shares)) / 2
-    return FittedMixture(mixture, shrinkage, log_density, evidence), shares
-
-
-def _moments(x: np.ndarray) -> np.ndarray:
-    """Each row's 1, x and products x_i x_j (i ≤ j): densities and sums over rows are then single matrix products."""
-    i, j = np.triu_indices(x.shape[1])
-    return np.hstack([np.ones((len(x), 1)), x, x[:, i] * x[:, j]])
-
-
-def _pooled_rows(shrinkage: float, Q: int) -> float:
-    return shrinkage * (Q + 2)
-
-
-def _maximisation(sums: np.ndarray, shrinkage: float) -> tuple[np.ndarray, Mixture]:
-    """Rows of each cluster [K] and the mixture, from the moments summed by shares."""
-    K, Q = len(sums), int((np.sqrt(8 * sums.shape[1] + 1) - 3) / 2)
-    n, means = sums[:, 0] + 1e-9, sums[:, 1 : 1 + Q] / (sums[:, :1] + 1e-9)
-    i, j = np.triu_indices(Q)
-    scatter = np.zeros((K, Q, Q))
-    scatter[:, i, j] = scatter[:, j, i] = sums[:, 1 + Q :]
-    scatter -= n[:, None, None] * means[:, :, None] * means[:, None, :]
-    pooled_rows = _pooled_rows(shrinkage, Q)
-    covariances = (scatter + pooled_rows * scatter.sum(0) / n.sum()) / (n + pooled_rows)[:, None, None]
-    covariances += RIDGE * np.eye(Q)
-    return n, Mixture((n + WEIGHT_ROWS) / (n + WEIGHT_ROWS).sum(), means, covariances, np.arange(1, K + 1))
-
-
-def _coefficients(mixture: Mixture) -> np.ndarray:
-    """Of the moments, in log π_k N(x; μ_k, Σ_k) [moments K]."""
-    Q = mixture.means.shape[1]
-    precisions = np.linalg.inv(mixture.covariances)
-    pulls = np.einsum("kij,kj->ki", precisions, mixture.means)
-    log_det = np.linalg.slogdet(mixture.covariances)[1] + Q * np.log(2 * np.pi)
-    constant = np.log(mixture.weights) - 0.5 * (np.einsum("ki,ki->k", pulls, mixture.means) + log_det)
-    i, j = np.triu_indices(Q)
-    squares = -precisions[:, i, j] * np.where(i == j, 0.5, 1.0)
-    return np.hstack([constant[:, None], pulls, squares]).T
-
-
-def paper_mixture(
-    x: np.ndarray, max_clusters: int, n_init: int, outlier_share: float, seed: int, sd: np.ndarray | None = None
-) -> Mixture:
-    """The paper's rule: Bayesian mixture, best lower bound of n_init, clusters under the share are outliers.
+def paper_mixture(x: np.ndarray, max_clusters: int, n_init: int, outlier_share: float, seed: int) -> Mixture:
+    """The paper's rule: Bayesian mixture of the means, best lower bound of n_init; small clusters are outliers.
 
     It runs in a thread, so that the filters of warnings, which threads share, are left to the caller.
     """
@@ -217,7 +186,7 @@ def paper_mixture(
     with single_blas_thread():
         fitted.fit(np.asarray(x, float))
     numbers = np.arange(1, len(fitted.weights_) + 1)
-    return by_size(Mixture(fitted.weights_, fitted.means_, fitted.covariances_, numbers), x, sd, outlier_share)
+    return by_size(Mixture(fitted.weights_, fitted.means_, fitted.covariances_, numbers), x, None, outlier_share)
 
 
 def by_size(mixture: Mixture, x: np.ndarray, sd: np.ndarray | None, outlier_share: float) -> Mixture:

@@ -17,17 +17,30 @@ class Mixture:
     subtype: np.ndarray  # [C] int
 
 
+MOST_VARIANCE = 0.95  # of a position, where the prior's is 1; above it the row's cells say next to nothing
+
+
+def measured(mean: np.ndarray, sd: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What the cells of a row say of its position: N(place, noise) [N Q] each.
+
+    q(x) = N(mean, sd²) is that times the prior N(0, I), which the mixture takes the place of.
+    """
+    variance = np.minimum(np.asarray(sd, float) ** 2, MOST_VARIANCE)
+    return np.asarray(mean, float) / (1 - variance), variance / (1 - variance)
+
+
 def responsibilities(mixture: Mixture, mean: np.ndarray, sd: np.ndarray | None = None) -> np.ndarray:
-    """p(component | position) [N C]; with sd, the density of N(mean, sd²) averaged over the component."""
+    """p(component | position) [N C]; with sd, p(component | what the row's cells say of its position)."""
     log_p = log_densities(mixture, mean, sd)
     return np.exp(log_p - logsumexp(log_p, axis=1, keepdims=True))
 
 
 def log_densities(mixture: Mixture, mean: np.ndarray, sd: np.ndarray | None = None) -> np.ndarray:
-    """log π_c N(mean; centre, covariance) of every row and component [N C]; with sd, averaged over the position."""
+    """log π_c N(mean; centre, covariance) of every row and component [N C]; with sd, of what its cells say."""
+    place, noise = (mean, None) if sd is None else measured(mean, sd)
     log_p = np.empty((len(mean), len(mixture.weights)))
     for c, (centre, covariance) in enumerate(zip(mixture.means, mixture.covariances, strict=True)):
-        log_p[:, c] = np.log(mixture.weights[c]) + _log_normal(mean - centre, covariance, sd)
+        log_p[:, c] = np.log(mixture.weights[c]) + _log_normal(place - centre, covariance, noise)
     return log_p
 
 
@@ -42,13 +55,13 @@ def memberships(mixture: Mixture, mean: np.ndarray, sd: np.ndarray | None = None
     return shares.argmax(1), shares[:, 1:]
 
 
-def _log_normal(delta: np.ndarray, covariance: np.ndarray, sd: np.ndarray | None) -> np.ndarray:
-    """log N(delta; 0, covariance + diag(sd²)) [N]."""
-    if sd is None:
+def _log_normal(delta: np.ndarray, covariance: np.ndarray, noise: np.ndarray | None) -> np.ndarray:
+    """log N(delta; 0, covariance + diag(noise)) [N]."""
+    if noise is None:
         L = np.linalg.cholesky(covariance)
         u = solve_triangular(L, delta.T, lower=True).T
         return -0.5 * (u**2).sum(1) - np.log(np.diag(L)).sum() - 0.5 * delta.shape[1] * np.log(2 * np.pi)
-    wide = np.linalg.cholesky(covariance + np.eye(delta.shape[1]) * (sd**2)[:, None, :])  # [N Q Q]
+    wide = np.linalg.cholesky(covariance + np.eye(delta.shape[1]) * noise[:, None, :])  # [N Q Q]
     u = np.linalg.solve(wide, delta[..., None])[..., 0]
     log_det = np.log(np.diagonal(wide, axis1=1, axis2=2)).sum(1)
     return -0.5 * (u**2).sum(1) - log_det - 0.5 * delta.shape[1] * np.log(2 * np.pi)

@@ -77,9 +77,9 @@ def _learn(pool: Pool, frame: pd.DataFrame, config: StudyConfig) -> Maps:
     best = int(np.argmax([evidence_of(f) for f in mapped]))
     x, sd = mapped[best].arrays["mean"], mapped[best].arrays["sd"]
     rule = config.max_clusters, config.mixture_inits, config.outlier_share, config.seed_of("paper")
-    paper = in_background(partial(paper_mixture, x, *rule, sd))
+    paper = in_background(partial(paper_mixture, x, *rule))
     ladder, cut = cut_map(x, sd, config, paper)
-    halves = refit_tasks(config, Q, cut, x, groups)
+    halves = refit_tasks(config, Q, cut, (x, sd), groups)
     refitted = pool.run(halves, lambda _: frame)
     references = reference_tasks(N, config, Q, cut, groups)
     drawn = pool.run(references, _structureless(pool, restarts[best], frame, config)) if references else []
@@ -124,7 +124,7 @@ def cut_map(
     map is cut into two at least, outliers not counted: a test of one cluster would find nothing.
     """
     part, seed = informative_part(mean, sd), config.seed_of("mixture")
-    ladder = [part.embed(rung) for rung in evidence_ladder(part.x, most_clusters(len(mean), config), seed)]
+    ladder = [part.embed(rung) for rung in evidence_ladder(part.x, most_clusters(len(mean), config), seed, part.rows)]
     if config.n_subtypes == "evidence":
         gains = [rung.evidence - ladder[0].evidence for rung in ladder[1:]]
         enough = min(MOST_OF_IT * max(gains), max(gains) - VERY_STRONG)
@@ -134,14 +134,19 @@ def cut_map(
     K = int((paper.result().subtype > 0).sum()) if config.n_subtypes == "paper" else int(config.n_subtypes)
     if len(ladder) >= K:
         return ladder, ladder[K - 1]
-    return ladder, part.embed(fit_mixture(part.x, K, Starts(part.x, seed)))
+    return ladder, part.embed(fit_mixture(part.x, K, Starts(part.x, seed), rows=part.rows))
 
 
 def refit_tasks(
-    config: StudyConfig, Q: int, cut: FittedMixture, mean: np.ndarray, groups: np.ndarray | None = None
+    config: StudyConfig,
+    Q: int,
+    cut: FittedMixture,
+    positions: tuple[np.ndarray, np.ndarray],
+    groups: np.ndarray | None = None,
 ) -> list[Task]:
     """Random halves of the rows, each followed by its complement; their clusters start from the map's."""
-    N, shares = len(mean), responsibilities(cut.mixture, mean)
+    shares = responsibilities(cut.mixture, *positions)
+    N = len(shares)
     names = [f"{REFIT}-{pair}" for pair in range(config.n_refits // 2)]
     halves = [rows for name in names for rows in _halves(N, config, name, groups)]
     return [

@@ -14,7 +14,14 @@ from plurigp.data import Coder, Schema, Table
 from plurigp.data.scale import OutOfScaleWarning
 from plurigp.estimator import PluriGP
 from plurigp.inference.schedule import Passes, enough_epochs
-from plurigp.study.findings.cluster import Starts, evidence_ladder, fit_mixture, informative_part, refit_mixture
+from plurigp.study.findings.cluster import (
+    InformativePart,
+    Starts,
+    evidence_ladder,
+    fit_mixture,
+    informative_part,
+    refit_mixture,
+)
 from plurigp.study.findings.mixture import Mixture, log_densities, memberships
 from plurigp.study.findings.valley import count_between
 from plurigp.study.fits.config import RULES, StudyConfig
@@ -103,25 +110,24 @@ def most_clusters(n: int, config: StudyConfig) -> int:
 
 def _half_map(task: Task, mean: np.ndarray, sd: np.ndarray, seed: int) -> dict[str, np.ndarray]:
     """Clusters of the rows that the map was learned from, what they make of all rows, and what lies between them."""
-    kept = informative_part(mean[task.rows], sd[task.rows]).kept
-    x = mean[:, kept].astype(float)
-    own = x[task.rows]
-    starts = Starts(own, seed)
-    mixture = _clusters_of(task, own, starts)
-    labels = memberships(mixture, x, sd[:, kept])[0] - 1
+    part = informative_part(mean[task.rows], sd[task.rows])
+    x, sd = mean[:, part.kept].astype(float), sd[:, part.kept]
+    starts = Starts(part.x, seed)
+    mixture = _clusters_of(task, part, starts)
+    labels = memberships(mixture, x, sd)[0] - 1
     seen = np.isin(np.arange(len(x)), task.rows)
-    one = fit_mixture(own, 1, starts).mixture
-    gains = logsumexp(log_densities(mixture, x), axis=1) - log_densities(one, x)[:, 0]
+    one = fit_mixture(part.x, 1, starts, rows=part.rows).mixture
+    gains = logsumexp(log_densities(mixture, x, sd), axis=1) - log_densities(one, x, sd)[:, 0]
     counts = count_between(mixture, x, labels, seen)
     between = {f"{COUNTED}{name}": part for name, part in counts._asdict().items()}
     return {"labels": labels.astype(np.int16), "gains": gains.astype(np.float32), "rows": task.rows, **between}
 
 
-def _clusters_of(task: Task, own: np.ndarray, starts: Starts) -> Mixture:
+def _clusters_of(task: Task, part: InformativePart, starts: Starts) -> Mixture:
     """Those of the map, learned anew from the half map's positions of its own rows; or found there anew."""
     if task.shares is None:
-        return fit_mixture(own, task.n_clusters, starts, (task.shrinkage,)).mixture
-    return refit_mixture(own, task.shares, task.shrinkage)
+        return fit_mixture(part.x, task.n_clusters, starts, (task.shrinkage,), part.rows).mixture
+    return refit_mixture(part.x, task.shares, task.shrinkage, part.rows)
 
 
 def _fit(task: Task, frame: pd.DataFrame, schema: Schema, config: StudyConfig, seed: int) -> PluriGP:
