@@ -32,7 +32,7 @@ from plurigp.study.fits.splits import first_rows, group_ids, shuffled_rows
 from plurigp.study.fits.tasks import COUNTED, MAP, REFERENCE, REFIT, TRACED, Finished, Task, most_clusters
 
 VERY_STRONG = 5.0  # nats of evidence
-MOST_OF_IT = 0.85  # share of the evidence for groups that a cut of the map has to hold
+MOST_OF_IT = 0.9  # share of the evidence for groups that a cut of the map has to hold
 
 
 @dataclass(frozen=True, eq=False)
