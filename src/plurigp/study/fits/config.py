@@ -100,7 +100,7 @@ class StudyConfig:
 
     def __post_init__(self) -> None:
         dimensions, horizons = _several(self.n_components), _several(self.horizons)
-        for name in ("title", "time", "event"):
+        for name in ("title", "time", "event", "groups", "weights"):
             value = getattr(self, name)
             _require(
                 isinstance(value, str) or (value is None and name != "title"), f"{name} = {show(value)} must be text."
