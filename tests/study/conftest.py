@@ -27,7 +27,8 @@ FACTS = dict.fromkeys(COUNTS, 1) | {
 def _frame(columns: dict[str, str]) -> pd.DataFrame:
     """A frame with the declared columns, a line per hostile name."""
     n = len(HOSTILE)
-    cells = {"text": HOSTILE, "number": np.linspace(0, 1, n), "share": np.nan, "count": 1, "truth": True}
+    numbers = np.linspace(0, 1, n)
+    cells = {"text": HOSTILE, "number": numbers, "score": numbers, "share": np.nan, "count": 1, "truth": True}
     frame = pd.DataFrame({name: pd.Series(cells[sort], index=range(n)) for name, sort in columns.items()})
     numbered = {"subtype": np.arange(1, n + 1), "other": 2} if "size" in columns or "other" in columns else {}
     return frame.assign(**{name: values for name, values in numbered.items() if name in columns})

@@ -92,6 +92,33 @@ def test_a_result_without_valleys_is_named(small_result, tmp_path):
         load_study(folder)
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("groups", 7), ("weights", ["w"]), ("level", "x"), ("n_refits", 2.5), ("title", None), ("guides", [])],
+)
+def test_a_signed_setting_of_another_type_is_named(small_result, tmp_path, name, value):
+    folder = small_result.save(tmp_path)
+    content = read_json(folder / "result.json", RESULT_FORMAT)
+    write_json(folder / "result.json", content | {"config": content["config"] | {name: value}})
+    with pytest.raises(DataError, match=rf"result\.json: field 'config\.{name}' must be ") as caught:
+        load_study(folder)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("value", ["inf", "-inf", 1.7e308])
+@pytest.mark.parametrize("name", ["gain", "se"])
+def test_a_signed_score_that_no_axis_can_hold_is_named(small_result, tmp_path, name, value):
+    """The report would compute the ends of an axis from it, which are then not finite."""
+    score = {"column": ["a"], "kind": ["beta"], "cells": [9], "model": 1.0, "marginal": 0.5, "gain": 0.5, "se": 0.1}
+    folder = replace(small_result, predictions=pd.DataFrame(score)).save(tmp_path)
+    content = read_json(folder / "result.json", RESULT_FORMAT)
+    frame = content["frames"]["predictions"]
+    frame["cells"][frame["names"].index(name)] = [value]
+    write_json(folder / "result.json", content)
+    with pytest.raises(DataError, match=rf"result\.json: field 'frames\.predictions\.{name}\[0\]' must be"):
+        load_study(folder)
+
+
 def test_tables_by_name(small_result):
     assert small_result.table() is small_result.subtypes
     with pytest.raises(KeyError, match="no table 'x'"):

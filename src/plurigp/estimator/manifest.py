@@ -1,6 +1,7 @@
 """What the manifest of a saved model must hold: types, ranges and sizes, checked before anything is built from it."""
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import jax
@@ -32,6 +33,7 @@ from plurigp.likelihoods.layout import Layout
 
 MAX_COUNT = 2**31 - 1
 MAX_SIZE = 100_000  # latent dimensions, inducing points, groups
+LAYOUTS_KEPT = 64  # whose densities were traced: half of the time of loading a small model goes there
 NAME, SHORT = text_form(10_000), text_form(1000)
 COUNT, SIZE, SHARE = whole_form(1, MAX_COUNT), whole_form(1, MAX_SIZE), number_form(0.0, 1.0)
 LEVEL = either_form(truth_form, text_form(), number_form())
@@ -148,16 +150,27 @@ def check_arrays(arrays: Mapping[str, np.ndarray]) -> None:
 def axis_lengths(settings: Settings, layout: Layout, n_indicators: int) -> dict[str, int]:
     """The lengths that the named axes of a model's arrays must have."""
     Q, M, P = settings.n_components, settings.n_inducing, layout.n_functions
-    rows = jax.ShapeDtypeStruct((1, layout.n_slots), jnp.float32)
-    E = jax.eval_shape(lambda values: encoder_features(layout, values), rows).shape[1]
-    given = {}
+    E, given = _n_features(layout), {}
     if layout.covariates is not None:
-        L = jax.eval_shape(lambda values: covariate_features(layout, values), rows).shape[1]
-        given = {"L": L, "covariates": len(layout.covariates.order)}
+        given = {"L": _n_covariate_features(layout), "covariates": len(layout.covariates.order)}
     G = M + given.get("L", 0)  # of the basis: inducing points and covariates
     sizes = given | {"Q": Q, "M": M, "G": G, "P": P, "O": P, "T": G * (G + 1) // 2, "E": E}
     sizes["I"] = E + n_indicators + given.get("L", 0)  # what the networks read
     return sizes | {"parts": len(parse_kernel(settings.kernel)), "K": settings.n_groups}
+
+
+@lru_cache(LAYOUTS_KEPT)
+def _n_features(layout: Layout) -> int:
+    return int(jax.eval_shape(lambda values: encoder_features(layout, values), _one_row(layout)).shape[1])
+
+
+@lru_cache(LAYOUTS_KEPT)
+def _n_covariate_features(layout: Layout) -> int:
+    return int(jax.eval_shape(lambda values: covariate_features(layout, values), _one_row(layout)).shape[1])
+
+
+def _one_row(layout: Layout) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct((1, layout.n_slots), jnp.float32)
 
 
 def check_thetas(thetas: Thetas, schema: Schema, layout: Layout) -> None:
@@ -168,11 +181,21 @@ def check_thetas(thetas: Thetas, schema: Schema, layout: Layout) -> None:
         for name, array in own.items():
             if name not in start or array.shape != start[name].shape or array.dtype.kind != "f":
                 raise FormError(f"array 'theta.{number}.{name}' does not fit the columns of the schema")
-    rows, f = jax.ShapeDtypeStruct((1, V), jnp.float32), jax.ShapeDtypeStruct((layout.n_functions,), jnp.float32)
+    shapes = tuple(tuple(sorted((name, array.shape) for name, array in own.items())) for own in thetas)
+    if (missing := _missing_parameter(layout, shapes)) is not None:
+        raise FormError(f"an array 'theta.….{missing}' is missing")
+
+
+@lru_cache(LAYOUTS_KEPT)
+def _missing_parameter(layout: Layout, shapes: tuple[tuple[tuple[str, tuple[int, ...]], ...], ...]) -> str | None:
+    """The first parameter that a density asks for and the blocks, with arrays of these shapes, do not have."""
+    thetas: Thetas = tuple({name: np.zeros(shape) for name, shape in own} for own in shapes)
+    f = jax.ShapeDtypeStruct((layout.n_functions,), jnp.float32)
     try:
-        jax.eval_shape(lambda values, f: cell_log_probs(layout, thetas, values, f), rows, f)
+        jax.eval_shape(lambda values, f: cell_log_probs(layout, thetas, values, f), _one_row(layout), f)
     except KeyError as error:
-        raise FormError(f"an array 'theta.….{error.args[0]}' is missing") from None
+        return str(error.args[0])
+    return None
 
 
 def check_pit_maps(maps: np.ndarray, layout: Layout) -> None:

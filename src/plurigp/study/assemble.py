@@ -107,7 +107,7 @@ def _described(
     lines: dict[str, list[pd.DataFrame]] = {"characteristics": [], "associations": []}
     for rows, cells, groups in parts:
         lines["characteristics"].append(characterise.characteristic_frame(compared, cells, groups, n, rows, least))
-        lines["associations"].append(characterise.association_frame(compared, cells, groups, rows))
+        lines["associations"].append(characterise.association_frame(compared, cells, groups, rows, least))
     return {name: pd.concat(frames, ignore_index=True) for name, frames in lines.items()}
 
 

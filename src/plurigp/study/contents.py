@@ -20,9 +20,10 @@ from plurigp.core.forms import (
     truth_form,
     whole_form,
 )
-from plurigp.study.fits.config import RULES, StudyConfig
+from plurigp.study.fits.config import LEAST, RULES, SHARES, StudyConfig
 
 MAX_COUNT = 2**53
+MAX_SCORE = 1e100  # nats per cell: the ends of an axis are computed from it and must be finite
 NAME, COUNT, SHARE = text_form(10_000), whole_form(0, MAX_COUNT), number_form(0.0, 1.0)
 PLAIN = optional_form(either_form(truth_form, number_form(), list_form(text_form()), text_form()))
 
@@ -38,18 +39,27 @@ FACTS: dict[str, Form] = {
          "hidden_cells"), COUNT),
 }  # fmt: skip
 
+NUMBERS = either_form(list_form(number_form(), 1000), number_form())
+CONFIG: dict[str, Form] = {  # types alone: ranges are the settings' own business
+    **dict.fromkeys(LEAST, COUNT), **dict.fromkeys(SHARES, number_form()), "title": text_form(),
+    **dict.fromkeys(("time", "event", "groups", "weights"), optional_form(NAME)), "max_epochs": optional_form(COUNT),
+    "n_subtypes": either_form(choice_form(*RULES), COUNT), "n_components": NUMBERS, "horizons": NUMBERS,
+    "guides": mapping_form(number_form(), 100_000), "model": mapping_form(lambda *_: None, 1000),
+}  # fmt: skip
+
 # --- frames ---
 
 NUMBER_CELL = optional_form(either_form(choice_form("inf", "-inf"), number_form()))
 CELLS: dict[str, tuple[str, Form]] = {  # the dtype of a column, and what each of its cells must be
     "text": ("str", optional_form(text_form())),
     "number": ("float64", NUMBER_CELL),
+    "score": ("float64", optional_form(number_form(-MAX_SCORE, MAX_SCORE))),
     "share": ("float64", optional_form(SHARE)),
     "count": ("int64", COUNT),
     "whole": ("int64", whole_form(-MAX_COUNT, MAX_COUNT)),
     "truth": ("bool", truth_form),
 }
-ANY_CELL = {dtype: form for dtype, form in CELLS.values() if form not in (COUNT, CELLS["share"][1])}
+ANY_CELL = dict(CELLS[sort] for sort in ("text", "number", "whole", "truth"))
 
 
 def _columns(**by_sort: str) -> dict[str, str]:
@@ -71,7 +81,7 @@ FRAMES: dict[str, dict[str, str]] = {  # the columns that a frame must have, and
     "associations": _columns(text="rows column kind measure", number="effect statistic", share="p q"),
     "missingness": _columns(count="subtype n_inside n_outside", text="column", share="inside outside p q",
                             number="estimate low high statistic"),
-    "predictions": _columns(text="column kind", count="cells", number="model marginal gain se"),
+    "predictions": _columns(text="column kind", count="cells", score="model marginal gain se"),
     "calibration": _columns(text="column kind", share="predicted observed", count="cells"),
     "survival": _columns(count="subtype at_risk", number="time", share="survival low high"),
     "risks": _columns(count="subtype at_risk", number="time", share="risk low high"),
@@ -110,7 +120,7 @@ RESULT_FORM = record_form(
     {
         "format": COUNT,
         "facts": record_form(FACTS, {}, PLAIN),
-        "config": mapping_form(lambda *_: None, 1000),
+        "config": record_form({}, CONFIG),  # older results lack the newer ones
         "seeds": mapping_form(COUNT, 1000),
         "versions": mapping_form(text_form(1000), 1000),
         "frames": record_form({name: frame_form(columns) for name, columns in FRAMES.items()}),

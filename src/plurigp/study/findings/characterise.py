@@ -16,13 +16,13 @@ from plurigp.data.rows import CellBounds
 from plurigp.estimator import PluriGP
 from plurigp.study.findings import contrasts
 from plurigp.study.findings.contrasts import Association, Contrast
-from plurigp.study.findings.disclosure import MIN_COUNT, raised
+from plurigp.study.findings.disclosure import MIN_COUNT, protected_counts, too_small
 from plurigp.study.findings.mixture import Mixture, memberships
 
 Values = dict[str, CellBounds]  # per used column what is known of its cells
 Groups = Callable[[str], np.ndarray]  # a column's name -> subtypes [N], 0 = left out
 Lines = Iterable[tuple[str, Contrast]]  # the level that a line is about, or an empty text
-Compare = Callable[[Column, CellBounds, CellBounds, int], Lines]  # cells inside a subtype with those outside; `least`
+Compare = Callable[[Column, CellBounds, np.ndarray, int, int], Lines]  # cells, their groups, one of these; `least`
 
 MIN_CELLS = 5  # observed on either side; with fewer there is no line
 NUMBERS = ("inside", "outside", "estimate", "low", "high", "statistic", "p", "effect")
@@ -43,7 +43,7 @@ def characteristic_frame(
 ) -> pd.DataFrame:
     """Every subtype against the rest, one line per column (per level of a category), q over all of them.
 
-    Counts of fewer than `least` rows are raised to it; a level that fewer have has no line.
+    No count of fewer than `least` rows is in it; a level that fewer have has no line.
     """
     lines = [
         {"rows": rows, "subtype": k, "column": column.name, "kind": column.kind, "level": level, **asdict(contrast)}
@@ -56,8 +56,15 @@ def characteristic_frame(
 
 def _contrasts(column: Column, cells: CellBounds, group: np.ndarray, k: int, least: int) -> Lines:
     seen = cells.seen & (group > 0)
-    inside, outside = cells[seen & (group == k)], cells[seen & (group != k)]
-    return CONTRASTS[kind_of(column).effect_measure](column, inside, outside, least) if _enough(inside, outside) else ()
+    cells, group = cells[seen], group[seen]
+    if not _enough(*_sides(cells, group, k)):
+        return ()
+    return CONTRASTS[kind_of(column).effect_measure](column, cells, group, k, least)
+
+
+def _sides(cells: CellBounds, group: np.ndarray, k: int) -> tuple[CellBounds, CellBounds]:
+    """Inside a subtype and outside."""
+    return cells[group == k], cells[group != k]
 
 
 def _enough(*sides: Sized) -> bool:
@@ -65,37 +72,51 @@ def _enough(*sides: Sized) -> bool:
 
 
 def _one_line(contrast: Callable[[CellBounds, CellBounds], Contrast]) -> Compare:
-    return lambda column, inside, outside, least: [("", contrast(inside, outside))]
+    return lambda column, cells, group, k, least: [("", contrast(*_sides(cells, group, k)))]
+
+
+def _counts(places: np.ndarray, group: np.ndarray, n_levels: int, least: int) -> np.ndarray:
+    """Rows by group and level [K L] as far as they may be shown."""
+    counts = np.zeros((int(group.max()), n_levels), int)
+    np.add.at(counts, (group - 1, places.astype(int)), 1)
+    return protected_counts(counts, least)
 
 
 def _odds_from(first: int) -> Compare:
     """One line per level, from the one at this place on: of two levels the second says it all."""
 
-    def lines(column: Column, inside: CellBounds, outside: CellBounds, least: int) -> Lines:
+    def lines(column: Column, cells: CellBounds, group: np.ndarray, k: int, least: int) -> Lines:
+        counts = _counts(cells.low, group, len(column.levels), least)
         for place, level in list(enumerate(column.levels))[first:]:
-            yield from _odds(str(level), inside.low == place, outside.low == place, least)
+            yield from _odds(str(level), counts, place, k, least)
 
     return lines
 
 
-def _odds(level: str, inside: np.ndarray, outside: np.ndarray, least: int) -> Lines:
+def _odds(level: str, counts: np.ndarray, place: int, k: int, least: int) -> Lines:
     """One line, or none where it would rest on too few rows."""
-    shown = raised(inside, outside, least)
-    return [] if shown is None else [(level, contrasts.log_odds_ratio(*shown))]
+    own, said = np.arange(1, len(counts) + 1) == k, np.arange(counts.shape[1]) == place
+    inside, outside = (np.array([rows[:, ~said].sum(), rows[:, said].sum()]) for rows in (counts[own], counts[~own]))
+    if too_small(np.concatenate([inside, outside]), least) or (inside + outside).min() < least:
+        return []
+    return [(level, contrasts.log_odds_ratio(np.repeat([0, 1], inside), np.repeat([0, 1], outside)))]
 
 
-def _mean_level(column: Column, inside: CellBounds, outside: CellBounds, least: int) -> Lines:
+def _mean_level(column: Column, cells: CellBounds, group: np.ndarray, k: int, least: int) -> Lines:
     """Levels by their numbers where all are numbers, otherwise counted from 1."""
     numbers = level_numbers(column.levels)
     numbers = np.arange(1.0, len(numbers) + 1) if np.isnan(numbers).any() else numbers
-    yield "", contrasts.welch(numbers[inside.low.astype(int)], numbers[outside.low.astype(int)])
+    own = numbers[cells.low.astype(int)]
+    yield "", contrasts.welch(own[group == k], own[group != k])
 
 
-def _any_and_amount(column: Column, inside: CellBounds, outside: CellBounds, least: int) -> Lines:
-    """Two parts: whether there is anything, and how much where there is."""
-    yield from _odds("any", inside.low > 0, outside.low > 0, least)
-    amounts = inside.low[inside.low > 0], outside.low[outside.low > 0]
-    if _enough(*amounts):
+def _any_and_amount(column: Column, cells: CellBounds, group: np.ndarray, k: int, least: int) -> Lines:
+    """Two parts: whether there is anything, and how much where there is, unless that would tell how few have none."""
+    counts = _counts(cells.low > 0, group, 2, least)
+    yield from _odds("any", counts, 1, k, least)
+    amounts = [side.low[side.low > 0] for side in _sides(cells, group, k)]
+    shown = [counts[k - 1, 1], counts[:, 1].sum() - counts[k - 1, 1]]
+    if _enough(*amounts) and shown == list(map(len, amounts)):
         yield "amount", contrasts.welch_of_logs(*amounts)
 
 
@@ -113,23 +134,26 @@ CONTRASTS: dict[EffectMeasure, Compare] = {
 }
 
 
-def association_frame(schema: Schema, values: Values, groups: Groups, rows: str) -> pd.DataFrame:
-    """Every column against all subtypes at once."""
+def association_frame(
+    schema: Schema, values: Values, groups: Groups, rows: str, least: int = MIN_COUNT
+) -> pd.DataFrame:
+    """Every column against all subtypes at once; levels by counts that may be shown, since V is told to many digits."""
     lines: list[dict[str, Any]] = []
     for column in schema.used:
         cells, group = values[column.name], groups(column.name)
         seen = cells.seen & (group > 0)
         if seen.any():
-            found = _association(kind_of(column).effect_measure, cells[seen], group[seen])
+            found = _association(kind_of(column).effect_measure, cells[seen], group[seen], least)
             lines.append({"rows": rows, "column": column.name, "kind": column.kind, **asdict(found)})
     return _with_q(pd.DataFrame(lines, columns=ASSOCIATIONS))
 
 
-def _association(measure: EffectMeasure, cells: CellBounds, group: np.ndarray) -> Association:
+def _association(measure: EffectMeasure, cells: CellBounds, group: np.ndarray, least: int) -> Association:
     """Ranks for whatever is neither a level without order nor known up to limits."""
     match measure:
         case EffectMeasure.ODDS | EffectMeasure.LEVEL_ODDS:
-            return contrasts.cramers_v(cells.low, group)
+            counts = _counts(cells.low, group, int(cells.low.max()) + 1, least)
+            return contrasts.cramers_v(*(np.repeat(axis.ravel(), counts.ravel()) for axis in np.indices(counts.shape)))
         case EffectMeasure.CENSORED_MEAN:
             return contrasts.censored_association(cells, group)
         case EffectMeasure.CENSORED_LOG_MEAN:
@@ -143,15 +167,15 @@ def _association(measure: EffectMeasure, cells: CellBounds, group: np.ndarray) -
 def missingness_frame(
     schema: Schema, values: Values, group: np.ndarray, K: int, least: int = MIN_COUNT
 ) -> pd.DataFrame:
-    """Share of gaps inside and outside every subtype, with the log odds ratio of a gap; small counts are raised."""
+    """Share of gaps inside and outside every subtype, with the log odds ratio of a gap."""
     lines = []
-    for column in schema.used:
-        gap = ~values[column.name].seen
-        if 0 < gap.sum() < len(gap):
-            for k in range(1, K + 1):
-                sides = gap[group == k], gap[(group > 0) & (group != k)]
-                for _, odds in _odds("", *sides, least) if _enough(*sides) else ():
-                    lines.append({"subtype": k, "column": column.name, **asdict(odds)})
+    grouped = group[group > 0]
+    sizes = np.bincount(grouped, minlength=K + 1)[1:]
+    for column in schema.used if len(grouped) else ():
+        counts = _counts(~values[column.name].seen[group > 0], grouped, 2, least)
+        for k in (np.flatnonzero(np.minimum(sizes, len(grouped) - sizes) >= MIN_CELLS) + 1).tolist():
+            for _, odds in _odds("", counts, 1, k, least):
+                lines.append({"subtype": k, "column": column.name, **asdict(odds)})
     return _with_q(pd.DataFrame(lines, columns=MISSINGNESS))
 
 

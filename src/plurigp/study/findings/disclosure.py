@@ -1,4 +1,4 @@
-"""Small cells: counts of a few rows that would tell of single patients are raised, pooled or left out of a result."""
+"""Small cells: counts of a few rows that would tell of single patients are changed, pooled or left out of a result."""
 
 from dataclasses import replace
 
@@ -12,28 +12,26 @@ from plurigp.data.schema import detail
 MIN_COUNT = 5  # rows; fewer are a small cell unless a study says otherwise
 
 
-def raised(inside: np.ndarray, outside: np.ndarray, least: int) -> tuple[np.ndarray, np.ndarray] | None:
-    """Yes and no (1 and 0) of two groups with 1 … least−1 of either raised to `least`; None where nothing can be shown.
+def protected_counts(counts: np.ndarray, least: int) -> np.ndarray:
+    """Rows by group and level [K L] without their small counts; every group keeps its size.
 
-    A raised count makes the two groups more alike, so a difference that is found is there. Nothing is shown where fewer
-    than `least` rows of both groups together say yes, or no, or where a group is too small to raise both.
+    A count of 1 … least−1 becomes what the level's share in the groups that are not small in it would give, between 1
+    and `least`, and the group's commonest level makes up for it. All that is shown is computed from the result, so no
+    sum or difference of it gives a small count away; and a group comes closer to the others, never further from them.
     """
-    sides = [_raised_side(np.asarray(side, bool), least) for side in (inside, outside)]
-    total, n = int(np.sum(inside) + np.sum(outside)), len(inside) + len(outside)
-    if total < least or n - total < least or sides[0] is None or sides[1] is None:
-        return None
-    return sides[0], sides[1]
+    small = (counts > 0) & (counts < least)
+    n = counts.sum(axis=1, keepdims=True)
+    shares = np.where(small, 0, counts).sum(axis=0) / np.maximum(np.where(small, 0, n).sum(axis=0), 1)
+    commonest = np.arange(counts.shape[1]) == counts.argmax(axis=1)[:, None]
+    others = np.where(small, np.clip(np.rint(n * shares), 1, least).astype(int), counts) * ~commonest
+    too_many = others.sum(axis=1, keepdims=True) > n  # in a group of few rows and many levels
+    others = np.where(too_many, np.where(small, 1, counts) * ~commonest, others)
+    return others + commonest * (n - others.sum(axis=1, keepdims=True))
 
 
-def _raised_side(flags: np.ndarray, least: int) -> np.ndarray | None:
-    n, yes = len(flags), int(flags.sum())
-    if 0 < yes < least:
-        yes = least
-    elif 0 < n - yes < least:
-        yes = n - least
-    else:
-        return flags
-    return np.arange(n) < yes if least <= n - yes or yes == n else None
+def too_small(counts: np.ndarray, least: int) -> bool:
+    """Whether one of the counts tells of single patients; none at all is no patient."""
+    return bool(((counts > 0) & (counts < least)).any())
 
 
 def public_detail(column: Column, cells: CellBounds | None, least: int) -> tuple[str, str]:

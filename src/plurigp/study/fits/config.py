@@ -58,8 +58,8 @@ class StudyConfig:
         structureless tables, with two half maps each, to see how often the test finds groups in such a table.
     level : of the tests, over all subtypes.
     consensus_rows, sampled_pairs : the full consensus matrix up to so many rows, otherwise so many pairs.
-    min_count : in all that a result shows, counts of fewer rows are raised to it, and levels that fewer rows have are
-        not named; 1 shows everything.
+    min_count : no count of fewer rows is in what a result shows: it is shown as this number where more were expected,
+        elsewhere the comparison is left out; levels that fewer rows have are not named. 1 shows everything.
     pool_rare_levels : levels of categories that fewer rows have count as one level, "other", before anything is fitted.
     time, event, horizons : outcome columns, kept out of the map, and times at which to read off the risk.
     groups : the column that names the group of a row, such as its patient: splits and halves keep a group together.
@@ -100,7 +100,7 @@ class StudyConfig:
 
     def __post_init__(self) -> None:
         dimensions, horizons = _several(self.n_components), _several(self.horizons)
-        for name in ("title", "time", "event"):
+        for name in ("title", "time", "event", "groups", "weights"):
             value = getattr(self, name)
             _require(
                 isinstance(value, str) or (value is None and name != "title"), f"{name} = {show(value)} must be text."
