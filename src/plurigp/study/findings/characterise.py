@@ -16,8 +16,10 @@ from plurigp.data.rows import CellBounds
 from plurigp.estimator import PluriGP
 from plurigp.study.findings import contrasts
 from plurigp.study.findings.contrasts import Association, Contrast
+from plurigp.study.findings.design import Design
 from plurigp.study.findings.disclosure import MIN_COUNT, raised
 from plurigp.study.findings.mixture import Mixture, memberships
+from plurigp.study.findings.weighted import contrast_of_means, weighted_association, weighted_contrasts
 
 Values = dict[str, CellBounds]  # per used column what is known of its cells
 Groups = Callable[[str], np.ndarray]  # a column's name -> subtypes [N], 0 = left out
@@ -39,25 +41,61 @@ def read_values(frame: pd.DataFrame, schema: Schema) -> Values:
 
 
 def characteristic_frame(
-    schema: Schema, values: Values, groups: Groups, K: int, rows: str, least: int = MIN_COUNT
+    schema: Schema,
+    values: Values,
+    groups: Groups,
+    K: int,
+    rows: str,
+    least: int = MIN_COUNT,
+    sampled: Design | None = None,
 ) -> pd.DataFrame:
     """Every subtype against the rest, one line per column (per level of a category), q over all of them.
 
-    Counts of fewer than `least` rows are raised to it; a level that fewer have has no line.
+    Counts of fewer than `least` rows are raised to it; a level that fewer have has no line. With a sampling design,
+    estimates are weighted and errors count its clusters; n_inside and n_outside are rows all the same.
     """
     lines = [
         {"rows": rows, "subtype": k, "column": column.name, "kind": column.kind, "level": level, **asdict(contrast)}
         for column in schema.used
         for k in range(1, K + 1)
-        for level, contrast in _contrasts(column, values[column.name], groups(column.name), k, least)
+        for level, contrast in _contrasts(column, values[column.name], groups(column.name), k, least, sampled)
     ]
     return _with_q(pd.DataFrame(lines, columns=CHARACTERISTICS))
 
 
-def _contrasts(column: Column, cells: CellBounds, group: np.ndarray, k: int, least: int) -> Lines:
+def _contrasts(
+    column: Column, cells: CellBounds, group: np.ndarray, k: int, least: int, sampled: Design | None
+) -> Lines:
     seen = cells.seen & (group > 0)
+    if sampled is not None:
+        seen = seen & (sampled.weights > 0)
     inside, outside = cells[seen & (group == k)], cells[seen & (group != k)]
-    return CONTRASTS[kind_of(column).effect_measure](column, inside, outside, least) if _enough(inside, outside) else ()
+    if not _enough(inside, outside):
+        return ()
+    if sampled is not None:
+        return _weighted(column, cells[seen], group[seen] == k, sampled[seen], least)
+    return CONTRASTS[kind_of(column).effect_measure](column, inside, outside, least)
+
+
+def _weighted(column: Column, cells: CellBounds, inside: np.ndarray, sampled: Design, least: int) -> Lines:
+    """As CONTRASTS, on a sampling design; a share that rests on few rows is compared by its raised counts."""
+    for score, contrast in weighted_contrasts(column, cells, inside, sampled):
+        known = ~np.isnan(score.cells)
+        if contrast.measure != contrasts.LOG_ODDS_RATIO:
+            if _enough(score.cells[known & inside], score.cells[known & ~inside]):
+                yield score.level, contrast
+        else:
+            yield from _weighted_odds(score.level, score.cells == 1, inside, contrast, least)
+
+
+def _weighted_odds(level: str, says_yes: np.ndarray, inside: np.ndarray, contrast: Contrast, least: int) -> Lines:
+    """The line as it is where no count was raised; otherwise of the raised counts, without weights."""
+    sides = says_yes[inside], says_yes[~inside]
+    shown = raised(*sides, least)
+    if shown is None:
+        return []
+    same = all(len(a) == len(b) and a.sum() == b.sum() for a, b in zip(shown, sides, strict=True))
+    return [(level, contrast if same else contrasts.log_odds_ratio(*shown))]
 
 
 def _enough(*sides: Sized) -> bool:
@@ -113,14 +151,22 @@ CONTRASTS: dict[EffectMeasure, Compare] = {
 }
 
 
-def association_frame(schema: Schema, values: Values, groups: Groups, rows: str) -> pd.DataFrame:
-    """Every column against all subtypes at once."""
+def association_frame(
+    schema: Schema, values: Values, groups: Groups, rows: str, sampled: Design | None = None
+) -> pd.DataFrame:
+    """Every column against all subtypes at once, with weights and clusters if rows were sampled by a design."""
     lines: list[dict[str, Any]] = []
     for column in schema.used:
         cells, group = values[column.name], groups(column.name)
         seen = cells.seen & (group > 0)
+        if sampled is not None:
+            seen = seen & (sampled.weights > 0)
         if seen.any():
-            found = _association(kind_of(column).effect_measure, cells[seen], group[seen])
+            found = (
+                _association(kind_of(column).effect_measure, cells[seen], group[seen])
+                if sampled is None
+                else weighted_association(column, cells[seen], group[seen], sampled[seen])
+            )
             lines.append({"rows": rows, "column": column.name, "kind": column.kind, **asdict(found)})
     return _with_q(pd.DataFrame(lines, columns=ASSOCIATIONS))
 
@@ -141,7 +187,12 @@ def _association(measure: EffectMeasure, cells: CellBounds, group: np.ndarray) -
 
 
 def missingness_frame(
-    schema: Schema, values: Values, group: np.ndarray, K: int, least: int = MIN_COUNT
+    schema: Schema,
+    values: Values,
+    group: np.ndarray,
+    K: int,
+    least: int = MIN_COUNT,
+    sampled: Design | None = None,
 ) -> pd.DataFrame:
     """Share of gaps inside and outside every subtype, with the log odds ratio of a gap; small counts are raised."""
     lines = []
@@ -149,10 +200,21 @@ def missingness_frame(
         gap = ~values[column.name].seen
         if 0 < gap.sum() < len(gap):
             for k in range(1, K + 1):
-                sides = gap[group == k], gap[(group > 0) & (group != k)]
-                for _, odds in _odds("", *sides, least) if _enough(*sides) else ():
+                for _, odds in _odds_of_gaps(gap, group, k, least, sampled):
                     lines.append({"subtype": k, "column": column.name, **asdict(odds)})
     return _with_q(pd.DataFrame(lines, columns=MISSINGNESS))
+
+
+def _odds_of_gaps(gap: np.ndarray, group: np.ndarray, k: int, least: int, sampled: Design | None) -> Lines:
+    members = (group > 0) if sampled is None else (group > 0) & (sampled.weights > 0)
+    sides = gap[members & (group == k)], gap[members & (group != k)]
+    if not _enough(*sides):
+        return []
+    if sampled is None:
+        return _odds("", *sides, least)
+    inside, measure = group[members] == k, contrasts.LOG_ODDS_RATIO
+    contrast = contrast_of_means(measure, gap[members].astype(float), inside, sampled[members])
+    return _weighted_odds("", gap[members], inside, contrast, least)
 
 
 def _with_q(frame: pd.DataFrame) -> pd.DataFrame:
