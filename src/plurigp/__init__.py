@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from plurigp.data import Schema as Schema
     from plurigp.data import infer_schema as infer_schema
     from plurigp.data import read_table as read_table
+    from plurigp.data.missingness import add_missingness as add_missingness
     from plurigp.estimator import PluriGP as PluriGP
     from plurigp.estimator import PluriImputer as PluriImputer
     from plurigp.estimator import load as load
@@ -77,6 +78,7 @@ _HOME = {
     "pool_fits": "plurigp.answers.pooling",
     "DataError": "plurigp.core.types",
     "Schema": "plurigp.data",
+    "add_missingness": "plurigp.data.missingness",
     "infer_schema": "plurigp.data",
     "read_table": "plurigp.data",
 }
@@ -87,6 +89,7 @@ __all__ = [
     "Schema",
     "Study",
     "StudyResult",
+    "add_missingness",
     "compare_studies",
     "explain",
     "infer_schema",

@@ -215,3 +215,26 @@ def test_the_verb_explains_a_saved_model(case, tmp_path, monkeypatch):
     again = CliRunner().invoke(app, arguments)
     assert again.exit_code == 1
     assert "is not empty" in again.output
+
+
+def test_views_say_what_each_dimension_explains_of_them(case, explained, tmp_path):
+    shown, model = case
+    views = {"first": ["a0", "a1", "stage"], HOSTILE: ["b0", "b1"]}
+    found = explain(model, shown, rotate=True, views=views)
+    observed = shown.notna().mean()
+    for view, names in views.items():
+        own = found.views[found.views["view"] == view].set_index("dimension")
+        parts = found.parts[found.parts["column"].isin(names)]
+        due = (parts["deviance"] * parts["column"].map(observed)).groupby(parts["dimension"]).sum()
+        np.testing.assert_allclose(own["deviance"], due.loc[own.index], rtol=1e-9)
+        assert own["share"].sum() == pytest.approx(1.0)
+        assert own["share"].max() > 0.9
+        assert (own["columns"] == len(names)).all()
+    best = found.views.loc[found.views.groupby("view")["r2"].idxmax(), "dimension"]
+    assert best.nunique() == 2
+    page = render_explanation(found)
+    assert "Mean R² of the columns of a view" in page
+    assert HOSTILE not in page
+    assert explained.views.empty
+    with pytest.raises(DataError, match="view 'labs' names column 'a9', which is not in the table"):
+        explain(model, shown, views={"labs": ["a9"]})

@@ -283,3 +283,30 @@ def test_word_needs_its_package(hostile, tmp_path, monkeypatch):
     with pytest.raises(DataError, match=r"plurigp\[docx\]"):
         hostile.to_docx(tmp_path / "t.docx")
     assert not Path(tmp_path / "t.docx").exists()
+
+
+def test_gaps_are_counted_where_there_are_no_groups():
+    table = pd.DataFrame({"age": [50.0, 61.5, np.nan, 72.25] * 5, "sex": ["f", "m", "m", None] * 5})
+    made = table_one(table, schema={"age": "gaussian", "sex": "bernoulli"})
+    assert [line.missing for line in made.lines] == ["5 (25.0%)", "5 (25.0%)"]
+
+
+def test_whole_weights_describe_repeated_rows(rng):
+    """Shares, means, medians and differences are those of the repeated rows; counts are of the rows there are."""
+    n = 80
+    table = pd.DataFrame({"arm": rng.choice(["a", "b"], n), "age": rng.normal(60, 9, n), "ill": rng.random(n) < 0.4})
+    table = table.assign(crp=np.exp(rng.normal(size=n)).round(1), w=rng.integers(1, 4, n))
+    schema = {"age": "gaussian", "ill": "bernoulli", "crp": "lognormal"}
+    ours = table_one(table, "arm", schema, weights="w").figures
+    repeated = table.loc[table.index.repeat(table["w"])].drop(columns="w")
+    theirs = table_one(repeated, "arm", schema).figures
+    assert list(ours["column"]) == list(theirs["column"])
+    np.testing.assert_allclose(ours["share"], theirs["share"], rtol=1e-12)
+    np.testing.assert_allclose(ours["mean"], theirs["mean"], rtol=1e-12)
+    np.testing.assert_allclose(ours["smd"], theirs["smd"], rtol=0.02)  # rows, not weights, are the n of n − 1
+    own = ours[(ours["column"] == "crp") & (ours["group"] == "a")].iloc[0]
+    cells = repeated.loc[repeated["arm"] == "a", "crp"]
+    due = np.quantile(cells, (0.25, 0.5, 0.75), method="inverted_cdf")
+    np.testing.assert_array_equal(own[["q1", "median", "q3"]].to_numpy(float), due)
+    assert ours["count"].iloc[-1] <= theirs["count"].iloc[-1]
+    assert set(ours["test"]) == {"design-based Wald", "design-based rank"}

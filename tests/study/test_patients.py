@@ -6,8 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from plurigp import DataError, Study, StudyResult
+from plurigp import DataError, Study, StudyResult, table_one
 from plurigp.datasets import simulate_cohort
+from plurigp.report.page import render_report
+from plurigp.study.findings.design import Design
+from plurigp.study.findings.weighted import contrast_of_means
 from plurigp.study.fits.store import read_arrays
 
 SETTINGS = {
@@ -72,3 +75,30 @@ def test_wrong_roles_are_refused_before_the_first_fit(table):
     ):
         with pytest.raises(DataError, match=message):
             Study(n_jobs=0, **SETTINGS | changes).fit(table)
+
+
+def test_statistics_count_weights_and_patients(result, table):
+    """Shares of the population, and a contrast that is the weighted one of all rows with errors by patient."""
+    subtype, weights = result.clusters.subtype, table["weight"].to_numpy(float)
+    shares = result.subtypes["population_share"].to_numpy()
+    expected = [weights[subtype == k].sum() / weights.sum() for k in (1, 2)]
+    np.testing.assert_allclose(shares, expected, rtol=1e-9)
+    assert (result.subtypes["population_low"] < shares).all()
+    assert (shares < result.subtypes["population_high"]).all()
+    lines = result.characteristics
+    own = lines[(lines["rows"] == "all") & (lines["column"] == "lab_02") & (lines["subtype"] == 1)].iloc[0]
+    seen = table["lab_02"].notna().to_numpy() & (subtype > 0)
+    design = Design(weights[seen] / weights.mean(), table["patient"].to_numpy()[seen])
+    cells = table["lab_02"].to_numpy(float)[seen]
+    due = contrast_of_means(own["measure"], cells, subtype[seen] == 1, design)
+    for name in ("inside", "outside", "estimate", "low", "high", "p"):
+        assert own[name] == pytest.approx(getattr(due, name), rel=1e-9), name
+
+
+def test_the_report_and_table_one_say_how_rows_count(result, table):
+    page = render_report(result)
+    assert "Of the population" in page
+    assert "errors count patients" in page
+    made = table_one(table, by=result)
+    assert any("count patients" in note for note in made.notes)
+    assert "weight" not in [column.column.name for column in made.columns]

@@ -1,7 +1,8 @@
 """What a trained model answers: `transform`, `impute`, `gaps`, `counterfactual`, `score` and `sample`."""
 
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -140,7 +141,7 @@ def impute(  # long: its options
         fitted = loaded or _trained_on(frame, schema, exclude, seed)
         rows, moved = fitted.schema_.matching(frame), deltas_of(delta, fitted.schema_.names)
         answers = [fitted.impute(rows)] if draws is None else fitted.impute_draws(rows, draws, seed, delta=moved)
-    used = _filled_columns(fitted)
+    used = _filled_columns(fitted, frame.columns)
     dialect = spelling(path, out, sep, decimal)
     for answer, file in zip(answers, files, strict=True):
         filled = frame.assign(**{name: answer[name] for name in used})
@@ -150,8 +151,10 @@ def impute(  # long: its options
     say(f"filled {n_filled} gaps in {len(used)} columns and wrote {written}")
 
 
-def _filled_columns(fitted: "PluriGP") -> list[str]:
-    return [name for column in fitted.schema_.used for name in (column.name, column.upper) if name is not None]
+def _filled_columns(fitted: "PluriGP", columns: Iterable[Any]) -> list[str]:
+    """Those of a table that a model fills; it may use further ones that are made of gaps."""
+    used = {name for column in fitted.schema_.used for name in (column.name, column.upper)}
+    return [name for name in columns if name in used]
 
 
 def _impute_folder(model: Path, folder: "ParquetFolder", out: Path, draws: int | None, force: bool) -> None:
@@ -160,7 +163,7 @@ def _impute_folder(model: Path, folder: "ParquetFolder", out: Path, draws: int |
     if draws is not None:
         raise CommandError(f"{folder.path}: --draws is for single files; impute the folder's files one by one.")
     fitted = _load(model)
-    used = _filled_columns(fitted)
+    used = _filled_columns(fitted, folder.columns)
 
     def fill(rows: "pd.DataFrame", first: int) -> "pd.DataFrame":
         answer = fitted.impute(fitted.schema_.matching(rows))

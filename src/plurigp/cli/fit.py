@@ -21,10 +21,20 @@ from plurigp.cli.options import (
     Sep,
     TableOrFolderIn,
     given,
+    read_input,
     training_input,
 )
 from plurigp.cli.processes import Coordinator, Processes, ProcessGroup, ProcessId, Shards, run_here
-from plurigp.cli.roles import ColumnWeight, Covariate, View, as_column_weights, as_views
+from plurigp.cli.roles import (
+    ColumnWeight,
+    Covariate,
+    Missingness,
+    ModelGappedCovariates,
+    View,
+    as_column_weights,
+    as_views,
+    covariates_missing,
+)
 from plurigp.cli.text import say, say_json, say_progress
 
 if TYPE_CHECKING:
@@ -65,6 +75,8 @@ def fit(  # long: its options
         str | None, typer.Option(metavar="COLUMN", help="Column that says how often each row counts.")
     ] = None,
     covariate: Covariate = None,
+    model_gapped_covariates: ModelGappedCovariates = False,
+    missingness: Missingness = None,
     column_weight: ColumnWeight = None,
     view: View = None,
     pool_rare_levels: PoolRareLevels = None,
@@ -106,16 +118,24 @@ def fit(  # long: its options
     check_request(out, options)
     check_checkpoint(checkpoint, resume)
     group.join()
-    from plurigp.data import infer_schema
+    from plurigp.data import infer_schema, to_rows
+    from plurigp.data.missingness import add_missingness
     from plurigp.estimator import PluriGP
     from plurigp.estimator.checkpoints import remove_checkpoint
 
     rows, sample = training_input(table, sep, decimal, missing)
+    if missingness is not None:
+        if rows is not sample:
+            raise CommandError(f"{table}: --missingness is for single files; add such columns to the folder's files.")
+        rows = sample = to_rows(read_input(table, sep, decimal, missing))
     start = time.monotonic()
     with about(table):
+        if missingness is not None:
+            rows = sample = to_rows(add_missingness(sample, missingness))
         settled = infer_schema(sample, schema).override(dict.fromkeys(exclude or [], "aside"))
         weighed = {"column_weights": as_column_weights(column_weight), "views": as_views(view, settled.names)}
-        roles = given(covariates=covariate, **weighed)
+        of_gaps = covariates_missing(model_gapped_covariates)
+        roles = given(covariates=covariate, covariates_missing=of_gaps, **weighed)
         model = PluriGP(schema=settled, verbose=not quiet, **options, **roles)
         model.fit(rows, sample_weight=weights, checkpoint=checkpoint)
     answer = fit_summary(model, out, len(rows), time.monotonic() - start)

@@ -12,9 +12,19 @@ Covariate = Annotated[
     list[str] | None,
     typer.Option("--covariate", metavar="COLUMN", help="Adjust the map for this column, such as a site; repeatable."),
 ]
+ModelGappedCovariates = Annotated[
+    bool,
+    typer.Option(
+        "--model-gapped-covariates", help="A covariate with gaps is modelled as a column instead of being refused."
+    ),
+]
 At = Annotated[
     list[str] | None,
     typer.Option("--at", metavar="COLUMN=VALUE", help="Value of a covariate of the model; repeatable."),
+]
+Missingness = Annotated[
+    list[str] | None,
+    typer.Option("--missingness", metavar="COLUMN", help="Model which cells of this column are missing; repeatable."),
 ]
 ColumnWeight = Annotated[
     list[str] | None,
@@ -28,6 +38,11 @@ View = Annotated[
         help="Columns, separated by commas, * for any text, that together count as any other view does; repeatable.",
     ),
 ]
+
+
+def covariates_missing(modelled: bool) -> str | None:
+    """PluriGP's parameter; None leaves its default."""
+    return "model" if modelled else None
 
 
 def as_covariates(given: list[str] | None) -> dict[str, str] | None:

@@ -24,7 +24,15 @@ from plurigp.cli.options import (
     read_input,
 )
 from plurigp.cli.report import REPORT, write_page
-from plurigp.cli.roles import Covariate, as_column_weights
+from plurigp.cli.roles import (
+    Covariate,
+    Missingness,
+    ModelGappedCovariates,
+    View,
+    as_column_weights,
+    as_views,
+    covariates_missing,
+)
 from plurigp.cli.text import say, say_json, say_table
 
 if TYPE_CHECKING:
@@ -70,6 +78,9 @@ def study(  # long: its options
         typer.Option(metavar="COLUMN=W", help="Outcome that informs the map with weight W, untested; repeatable."),
     ] = None,
     covariate: Covariate = None,
+    model_gapped_covariates: ModelGappedCovariates = False,
+    missingness: Missingness = None,
+    view: View = None,
     seed: Annotated[
         int | None, typer.Option(metavar="N", min=0, max=2**32 - 1, help="Random seed.", show_default="0")
     ] = None,
@@ -95,6 +106,7 @@ def study(  # long: its options
     """
     check_folder(out, force=True)  # a study resumes in its own folder
     from plurigp.data import infer_schema, to_rows
+    from plurigp.data.missingness import add_missingness
     from plurigp.study import Study, read_config
 
     options = given(n_components=components, n_subtypes=subtypes, n_refits=refits, n_references=references,
@@ -102,11 +114,16 @@ def study(  # long: its options
                     time=time, event=event, horizons=horizon, random_state=seed, groups=groups,
                     weights=weights, guides=as_column_weights(guide, "--guide"))  # fmt: skip
     settings = ({} if config is None else read_config(config)) | options
-    if covariate:
-        settings["model"] = {**settings.get("model", {}), "covariates": covariate}
-    planned = Study(out=out, n_jobs=jobs, dask=dask, verbose=not json, **settings)
+    roles = given(covariates=covariate, covariates_missing=covariates_missing(model_gapped_covariates))
+    settings["model"] = {**settings.get("model", {}), **roles}
+    studied: dict[str, Any] = {"out": out, "n_jobs": jobs, "dask": dask, "verbose": not json}
+    planned = Study(**studied, **settings)
     rows = to_rows(read_input(table, sep, decimal, missing))
     with about(table):
+        rows = rows if missingness is None else to_rows(add_missingness(rows.frame, missingness))
+        if view is not None:
+            settings["model"] |= {"views": as_views(view, rows.columns)}
+            planned = Study(**studied, **settings)
         planned.schema = infer_schema(rows, schema).override(dict.fromkeys(exclude or [], "aside"))
         result = planned.fit(rows)
     written = write_page(result, out / REPORT, out)

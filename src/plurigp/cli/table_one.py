@@ -36,6 +36,10 @@ def describe_groups(  # long: its options
         list[str] | None, typer.Option(metavar="COLUMN", help="Describe by median [Q1, Q3]; repeatable.")
     ] = None,
     title: Annotated[str | None, typer.Option(metavar="TEXT", help="Title of the table.")] = None,
+    weights: Annotated[str | None, typer.Option(metavar="COLUMN", help="Column of the rows' sampling weights.")] = None,
+    groups: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Column of a row's patient; tests then count patients.")
+    ] = None,
     sep: Sep = None,
     decimal: Decimal = None,
     missing: Missing = None,
@@ -60,10 +64,10 @@ def describe_groups(  # long: its options
     from plurigp.report.table_one import table_one
     from plurigp.study import load_study
 
-    groups = by if study is None else load_study(study)
+    compared = by if study is None else load_study(study)
     frame = read_input(table, sep, decimal, missing)
     with about(table):
-        made = table_one(frame, groups, schema, column, mean or (), median or (), title)
+        made = table_one(frame, compared, schema, column, mean or (), median or (), title, weights, groups)
     for path in out:
         write_form(made, path)
         say(f"wrote {path}: {len(made.columns)} columns, {len(made.groups)} groups, {made.sizes[0]} rows")

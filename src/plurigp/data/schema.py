@@ -16,6 +16,7 @@ from plurigp.core.types import DataError
 from plurigp.data.column import ASIDE, ROLES, SETTINGS, Column, checked_settings
 from plurigp.data.frames import check_present
 from plurigp.data.kinds import KINDS, kind_of
+from plurigp.data.missingness import with_indicators
 from plurigp.data.summary import SchemaSummary
 
 MAX_SCHEMA_BYTES = 50_000_000
@@ -72,8 +73,10 @@ class Schema:
     def matching(self, frame: pd.DataFrame) -> pd.DataFrame:
         """The frame with the columns of the fit, in their order: others left out, missing ones made up as gaps.
 
-        Only columns set aside may be missing, unless another column is read together with them.
+        Only columns set aside may be missing, unless another column is read together with them. Columns that say which
+        cells are missing are made of those cells.
         """
+        frame = with_indicators(frame, self.names)
         needed = {name for column in self.used for name in (column.name, column.companion) if name is not None}
         needed |= {column.name for column in self.covariates}
         check_present([name for name in self.names if name in needed], frame.columns)

@@ -15,8 +15,11 @@ MAX_REPEATED = 2_000_000  # rows that stand for a weighted table where moments a
 USUAL_MEAN = (0.1, 10.0)  # mean weights outside are likelier to be sampling weights than numbers of rows
 
 
-def row_weights(given: Any, rows: Rows) -> np.ndarray | None:
-    """Weights [N] from an array or the name of a column; None stays None. A weight of 2 is a row that occurs twice."""
+def row_weights(given: Any, rows: Rows, warn: bool = True) -> np.ndarray | None:
+    """Weights [N] from an array or the name of a column; None stays None. A weight of 2 is a row that occurs twice.
+
+    Warns of a mean that numbers of rows hardly have, unless only the weights' proportions matter.
+    """
     if given is None:
         return None
     if isinstance(given, str):
@@ -29,7 +32,7 @@ def row_weights(given: Any, rows: Rows) -> np.ndarray | None:
         raise DataError(f"{place}, row {row}: a weight must be finite and at least 0; correct it or drop the row.")
     if np.count_nonzero(weights) < 2:
         raise DataError(f"{place}: fewer than two rows have a weight above zero; give more rows a weight.")
-    if not USUAL_MEAN[0] <= weights.mean() <= USUAL_MEAN[1]:
+    if warn and not USUAL_MEAN[0] <= weights.mean() <= USUAL_MEAN[1]:
         warnings.warn(
             f"{place}: the weights have mean {weights.mean():.3g}, and a weight counts as so many equal rows; "
             "divide sampling weights by their mean.",

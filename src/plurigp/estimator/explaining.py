@@ -1,5 +1,6 @@
 """`explain`: which columns each latent dimension is about, how much of them it explains, and in which direction."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,7 @@ from plurigp.core.types import DataError
 from plurigp.data import Coder, Table
 from plurigp.data.kinds import kind_of
 from plurigp.data.numeric import COUNT
+from plurigp.data.roles import balanced_weights
 from plurigp.data.table import take_rows
 from plurigp.estimator.pluri_gp import PluriGP
 
@@ -31,6 +33,8 @@ class Explanation:
     totals: one line per column: column, kind, cells, deviance, se, r2 = 1 − exp(−deviance), which for a Gaussian column
       is the share of its variance that is explained.
     dimensions: one line per dimension: dimension, deviance (over all cells of a row), share, and its three columns.
+    views: one line per view and dimension, if views were given: view, dimension, columns (their number), deviance (over
+      the view's cells of a row), share (of all that its dimensions explain), r2 (mean over its columns).
     curves: dimension, position (in sds of the rows), column, level, mean, low, high: expected value, or probability of
       the level, in the column's own units; other dimensions at their means; low to high is what the functions leave
       open at 90 %.
@@ -40,6 +44,7 @@ class Explanation:
     parts: pd.DataFrame
     totals: pd.DataFrame
     dimensions: pd.DataFrame
+    views: pd.DataFrame
     curves: pd.DataFrame
     positions: np.ndarray
     rotation: np.ndarray
@@ -48,13 +53,21 @@ class Explanation:
         return self.dimensions.to_string(index=False)
 
 
-def explain(model: PluriGP, table: Any, rotate: bool = False, random_state: int = 0) -> Explanation:
+def explain(
+    model: PluriGP,
+    table: Any,
+    rotate: bool = False,
+    random_state: int = 0,
+    views: Mapping[str, Sequence[str]] | None = None,
+) -> Explanation:
     """Explain the dimensions of a trained model by the rows of a table, at most 300 of them drawn at random.
 
     With rotate, dimensions are turned by varimax of their linear loadings, so that each is about few columns; the
     model and its predictions stay as they are. What is explained are cells that the encoder has read, as in the R² of a
-    regression, not of one's predictions.
+    regression, not of one's predictions. `views` are {"labs": [columns]}, the model's own if it was fitted with any.
     """
+    views = views if views is not None else model.views or {}
+    balanced_weights(model.schema_, views)  # refuses unknown and doubly named columns
     coded = table if isinstance(table, Table) else model.coder_.table(table)
     if not coded.seen.any():
         raise DataError("the table has no observed cell of a used column; give rows with cells")
@@ -70,7 +83,7 @@ def explain(model: PluriGP, table: Any, rotate: bool = False, random_state: int 
     gains = shapley_gains(predictor, take_rows(coded, rows), x[rows], references, R, random_state)
     curves = pd.concat([_curve_lines(model, x, R, q) for q in range(x.shape[1])], ignore_index=True)
     parts, totals = _summarised(model.coder_, gains, curves)
-    return Explanation(parts, totals, _by_dimension(parts, coded), curves, x, R)
+    return Explanation(parts, totals, _by_dimension(parts, coded), _by_view(parts, coded, views), curves, x, R)
 
 
 # --- deviances ---
@@ -124,13 +137,31 @@ def _direction(curves: pd.DataFrame, name: str, dimension: int) -> str:
 
 def _by_dimension(parts: pd.DataFrame, table: Table) -> pd.DataFrame:
     """What a dimension explains of a row: its columns' deviances times the share of their cells that are observed."""
-    names = [column.name for column in table.schema]
-    observed = dict(zip(names, table.seen.mean(0), strict=True))
-    weighted = parts["deviance"] * parts["column"].map(observed).astype(float)
+    weighted = _per_row(parts, table)
     total = weighted.groupby(parts["dimension"]).sum()
     first = parts[parts["rank"] <= 3].groupby("dimension")["column"].agg(list)
     share = total / max(float(total.sum()), 1e-300)
     return pd.DataFrame({"deviance": total, "share": share, "columns": first}).reset_index()
+
+
+def _per_row(parts: pd.DataFrame, table: Table) -> pd.Series:
+    """Deviances times the share of the column's cells that are observed."""
+    names = [column.name for column in table.schema]
+    observed = dict(zip(names, table.seen.mean(0), strict=True))
+    return parts["deviance"] * parts["column"].map(observed).astype(float)
+
+
+def _by_view(parts: pd.DataFrame, table: Table, views: Mapping[str, Sequence[str]]) -> pd.DataFrame:
+    """What each dimension explains of each view."""
+    lines = []
+    for view, names in views.items():
+        own = parts[parts["column"].isin(names)]
+        by_dimension = own.assign(deviance=_per_row(own, table)).groupby("dimension")
+        found = by_dimension.agg(columns=("column", "size"), deviance=("deviance", "sum"), r2=("r2", "mean"))
+        share = found["deviance"] / max(float(found["deviance"].sum()), 1e-300)
+        lines.append(found.assign(view=view, share=share).reset_index())
+    columns = ["view", "dimension", "columns", "deviance", "share", "r2"]
+    return pd.concat(lines, ignore_index=True)[columns] if lines else pd.DataFrame(columns=columns)
 
 
 # --- curves ---

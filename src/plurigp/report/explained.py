@@ -103,7 +103,7 @@ def write_explanation(explanation: Explanation, folder: Path) -> list[Path]:
         "totals": explanation.totals,
         "dimensions": explanation.dimensions.assign(columns=explanation.dimensions["columns"].map(", ".join)),
         "curves": explanation.curves,
-    }
+    } | ({"views": explanation.views} if len(explanation.views) else {})
     paths = [folder / f"{name}.csv" for name in tables]
     for path, table in zip(paths, tables.values(), strict=True):
         _write(path, without_formulas(table).to_csv(index=False, lineterminator="\n"))
@@ -123,6 +123,7 @@ def render_explanation(explanation: Explanation, pictures: Sequence[Path] = ()) 
         for path in pictures
     )
     described = "".join(_described(explanation, line) for line in explanation.dimensions.to_dict("records"))
+    described += _views_described(explanation)
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>Latent dimensions explained</title>'
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
@@ -143,6 +144,23 @@ def _described(explanation: Explanation, line: dict[Any, Any]) -> str:
     about = escape(words.listed(said)) if said else "no column beyond its error"
     share = words.percent(float(np.clip(line["share"], 0, 1)))
     return f"<h2>Dimension {line['dimension']}</h2><p>{share} of what is explained. Upwards along it: {about}.</p>"
+
+
+def _views_described(explanation: Explanation) -> str:
+    """A table of views by dimensions: mean R² of a view's columns."""
+    if explanation.views.empty:
+        return ""
+    r2 = explanation.views.pivot(index="view", columns="dimension", values="r2")
+    heads = "".join(f'<th scope="col">Dimension {q}</th>' for q in r2.columns)
+    rows = "".join(
+        f'<tr><th scope="row">{escape(words.shown(view, 60))}</th>'
+        + "".join(f"<td>{value:.2f}</td>" for value in line)
+        + f"<td>{line.sum():.2f}</td></tr>"
+        for view, line in zip(r2.index, r2.to_numpy(), strict=True)
+    )
+    caption = "<caption>Mean R² of the columns of a view, by dimension</caption>"
+    head = f'<thead><tr><th scope="col">View</th>{heads}<th scope="col">All</th></tr></thead>'
+    return f"<table>{caption}{head}<tbody>{rows}</tbody></table>"
 
 
 def _write(path: Path, text: str) -> None:

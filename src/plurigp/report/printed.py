@@ -154,9 +154,9 @@ def _figure_lines(column: Column, own: GroupFigures) -> list[dict[str, Any]]:
     base = {"n": own.n, "missing": own.missing}
     nothing = dict.fromkeys(("mean", "sd", "q1", "median", "q3"), np.nan)
     if own.counts:
-        n = max(own.n, 1)
-        counted = zip(column.levels, own.counts, strict=True)
-        return [{"level": str(level), **base, "count": c, "share": c / n, **nothing} for level, c in counted]
+        shares = own.shares if own.n else [0.0] * len(own.counts)
+        counted = zip(column.levels, own.counts, shares, strict=True)
+        return [{"level": str(level), **base, "count": c, "share": share, **nothing} for level, c, share in counted]
     known = [quantile.low if is_known(quantile) else np.nan for quantile in own.quantiles] or [np.nan] * 3
     middle = known[1] if own.quantiles else own.median_time
     numbers = {"mean": own.mean, "sd": own.sd, "q1": known[0], "median": middle, "q3": known[2]}

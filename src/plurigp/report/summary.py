@@ -63,7 +63,10 @@ def outcome_sentence(result: StudyResult) -> str:
         return ""
     p, word = float(tests["p"].iloc[0]), words.parts_of(result.facts)
     event = words.shown(result.facts["event_column"], 60)
-    found, test = ("differs" if p < SIGNIFICANT else "does not clearly differ"), f"log-rank {words.p_is(p)}"
+    found, test = (
+        ("differs" if p < SIGNIFICANT else "does not clearly differ"),
+        f"{tests['test'].iloc[0]} {words.p_is(p)}",
+    )
     if math.isnan(p):
         found, test = "was not compared", "not tested: it is known in one of them only, or never happened"
     start = f"The outcome “{event}”, which was not used in the fit, {found} between the {word.many} ({test})"

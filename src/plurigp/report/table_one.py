@@ -1,7 +1,7 @@
 """Table 1: the groups of a table side by side, as journals print them."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,8 +24,10 @@ from plurigp.study.findings.descriptives import (
     describe_column,
     is_known,
 )
+from plurigp.study.findings.design import Design, make_design
 
 MAX_GROUPS = 20
+NAN = float("nan")
 CIRCULAR = (
     "No p-values for the columns that the {many} were found in: groups that are made to differ in these columns differ "
     "in them whatever the truth."
@@ -40,6 +42,8 @@ def table_one(
     mean: Iterable[str] = (),
     median: Iterable[str] = (),
     title: str | None = None,
+    weights: Any = None,
+    groups: Any = None,
 ) -> TableOne:
     """Describe the groups of a table side by side.
 
@@ -48,9 +52,14 @@ def table_one(
     schema: kinds of the columns, as for PluriGP; they decide how a column is described.
     columns: which columns, in this order; all that are used without it.
     mean, median: columns to describe by mean (SD), or by median [Q1, Q3], whatever their kind.
+    weights: sampling weights, a column or one number per row: all but the counts of rows then describes the population.
+    groups: the column that names a row's patient, or a label per row, where patients have several rows: tests then
+      count patients. Both are those of the study by default.
     """
     rows = to_rows(table)
     study = by if isinstance(by, StudyResult) else None
+    weights, groups = _sampling(study, weights, groups)
+    sampled = make_design(rows, weights, groups)
     if study is not None and schema is None:
         schema = {column.name: column for column in study.model.schema_.used if column.name in rows.columns}
     own = Coder.fit(rows, infer_schema(rows, schema)).schema
@@ -58,16 +67,17 @@ def table_one(
     forced = _forced(own, mean, median)
     mapped = set() if study is None else set(study.columns.loc[study.columns["used"].astype(bool), "column"])
     found = []
-    for column in _listed(own, columns, by):
+    named = {name for name in (by, weights, groups) if isinstance(name, str)}
+    for column in _listed(own, columns, named):
         tested = column.name not in mapped
-        cells = rows.observed(column)
-        found.append(describe_column(column, cells, group, len(names), forced.get(column.name), tested))
+        cells, how = rows.observed(column), forced.get(column.name)
+        found.append(describe_column(column, cells, group, len(names), how, tested, sampled))
     if study is not None:
         notes.append(CIRCULAR.format(many=words.parts_of(study.facts).many))
     sizes = [int((group > 0).sum()), *(int((group == k + 1).sum()) for k in range(len(names)))]
     lines = [line for column in found for line in _lines(column, sizes[0])]
     heading = title or ("Characteristics" if by is None else f"Characteristics by {_title(by)}")
-    notes += _explained(found, len(names))
+    notes += _explained(found, len(names)) + _design_notes(sampled, weights, groups, len(names))
     return TableOne(words.shown(heading, 200), tuple(names), tuple(sizes), tuple(found), tuple(lines), tuple(notes))
 
 
@@ -109,9 +119,28 @@ def _title(by: str | StudyResult | None) -> str:
     return words.parts_of(by.facts).one if isinstance(by, StudyResult) else words.shown(by, 80)
 
 
-def _listed(schema: Schema, columns: Iterable[str] | None, by: str | StudyResult | None) -> list[Column]:
+def _sampling(study: StudyResult | None, weights: Any, groups: Any) -> tuple[Any, Any]:
+    """Those given, or the study's own."""
+    own = {} if study is None else study.config
+    return (own.get("weights") if weights is None else weights), (own.get("groups") if groups is None else groups)
+
+
+def _design_notes(sampled: Design | None, weights: Any, groups: Any, n_groups: int) -> list[str]:
+    if sampled is None:
+        return []
+    notes = []
+    if weights is not None:
+        notes.append("Counts are of rows; percentages, means, SDs, quantiles and SMDs are weighted.")
+    if n_groups > 1:
+        units = "patients, not rows" if groups is not None else "the weights"
+        notes.append(f"Tests are design-based: Wald's F with linearised or jackknifed variances that count {units}.")
+    return notes
+
+
+def _listed(schema: Schema, columns: Iterable[str] | None, named: Collection[str]) -> list[Column]:
+    """Those asked for; otherwise all that are used, but for those that name groups or weights."""
     if columns is None:
-        return [column for column in schema.used if column.name != by]
+        return [column for column in schema.used if column.name not in named]
     listed = list(columns)
     for name in listed:
         if name not in schema or schema[name].kind == ASIDE:
@@ -135,7 +164,7 @@ def _lines(column: ColumnFigures, n_rows: int) -> list[TableLine]:
     """The column's lines: one, or its head and one per level."""
     own, how = (column.overall, *column.groups), column.description
     name, n_missing = words.shown(column.column.name, 80), column.overall.missing
-    missing = f"{n_missing:,} ({_share(n_missing, n_rows)})" if n_missing else "0"
+    missing = f"{n_missing:,} ({_percentage(n_missing / n_rows)})" if n_missing else "0"
     has_sign = len(column.groups) == 2 and how is not Description.LEVELS
     smd = words.signed(column.smd) if has_sign else words.fixed(column.smd)
     compared = ("∞" if math.isinf(column.smd) else smd, words.p_value(column.p), column.test or words.UNKNOWN)
@@ -154,15 +183,16 @@ def _lines(column: ColumnFigures, n_rows: int) -> list[TableLine]:
     return [TableLine(name, str(how), False, missing, cells, *compared)]
 
 
-def _share(count: int, n: int) -> str:
+def _percentage(share: float) -> str:
     """To a tenth of a percent; what is there is never printed as nothing."""
-    if not n:
+    if math.isnan(share):
         return words.UNKNOWN
-    return "<0.1%" if 0 < count / n < 0.0005 else f"{100 * count / n:.1f}%"
+    return "<0.1%" if 0 < share < 0.0005 else f"{100 * share:.1f}%"
 
 
 def _count(own: GroupFigures, place: int) -> str:
-    return f"{own.counts[place]:,} ({_share(own.counts[place], own.n)})"
+    share = own.shares[place] if own.n else NAN
+    return f"{own.counts[place]:,} ({_percentage(share)})"
 
 
 def _decimals(column: ColumnFigures) -> int:

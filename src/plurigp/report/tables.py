@@ -118,6 +118,13 @@ VALLEY = {  # of two strata
     "Separation (sd)": _number("separation", lambda sds: words.number(sds, 2)),
     "Density between": _number("depth", words.percent),
 }
+POPULATION = {  # where rows are weighted, or repeated
+    "Of the population (95% interval)": lambda line: _numeric(
+        line["population_share"],
+        f"{words.percent(line['population_share'])} ({words.percent(line['population_low'])} to "
+        f"{words.percent(line['population_high'])})",
+    )
+}
 
 
 def page_tables(result: StudyResult, sensitivity: Sensitivity | None = None) -> dict[str, PageTable]:
@@ -153,6 +160,7 @@ def subtypes_table(result: StudyResult) -> PageTable:
     columns = {
         word.one.capitalize(): _number("subtype"),
         "Patients": lambda line: _numeric(line["size"], f"{line['size']:,.0f} ({words.percent(line['share'])})"),
+        **POPULATION,
         "Finding": lambda line: Cell(verdict.badge(line)[0], line["kind"]),
         "Nearest": _number("nearest"),
         **VALLEY,
@@ -160,6 +168,8 @@ def subtypes_table(result: StudyResult) -> PageTable:
         "Gain": _number("unseen_gain", words.signed),
         "Agreement": _number("agreement", words.percent),
     }
+    if "population_share" not in result.subtypes:
+        columns = {head: read for head, read in columns.items() if head not in POPULATION}
     caption = "and what separates each from the one it is least apart from, its nearest. p is before correction."
     return _table("subtypes", f"The {word.many}, {caption}", result.subtypes, columns)
 

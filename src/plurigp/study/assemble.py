@@ -10,15 +10,17 @@ import numpy as np
 import pandas as pd
 
 import plurigp
-from plurigp.data import Schema
+from plurigp.data import Schema, to_rows
 from plurigp.data.scale import out_of_scale_message, out_of_scale_row
 from plurigp.study.findings import characterise
 from plurigp.study.findings.assess import predictive_scores
 from plurigp.study.findings.characterise import Groups, Values, read_values, split_groups
 from plurigp.study.findings.cluster import informative_part, refit_mixture
+from plurigp.study.findings.design import Design, make_design
 from plurigp.study.findings.disclosure import pooled_bins, public_detail, without_few_cells
 from plurigp.study.findings.mixture import memberships, responsibilities
 from plurigp.study.findings.robustness import matched
+from plurigp.study.findings.shares import population_shares
 from plurigp.study.findings.survival import no_outcome, read_outcome, survival_by_subtype
 from plurigp.study.findings.view import view_of
 from plurigp.study.fits.config import RULES, StudyConfig
@@ -44,10 +46,11 @@ def assemble_result(  # long: one line for each part of a result
     """All that needs no further fit; the same fits give the same result."""
     found = find_subtypes(maps, config)
     clusters, values = found.clusters, read_values(frame, schema)
+    sampled = make_design(to_rows(frame), config.weights, config.groups)
     outcomes = no_outcome()
     if config.time is not None and config.event is not None and config.time not in config.guides:
         observed = read_outcome(frame, config.time, config.event)
-        outcomes = survival_by_subtype(*observed, clusters.subtype, clusters.n_strata, config.horizons)
+        outcomes = survival_by_subtype(*observed, clusters.subtype, clusters.n_strata, config.horizons, sampled)
     scored = pool.model(maps.scored.name)
     shown, complete = held_out(frame, scored.coder_, maps.scored.rows, config)
     training = scored.coder_.table(frame.iloc[maps.scored.rows])
@@ -76,10 +79,10 @@ def assemble_result(  # long: one line for each part of a result
         traces=maps.traces,
         valleys=found.valleys,
         clusterings=clustering_frame(maps),
-        subtypes=found.frame,
+        subtypes=_with_population(found.frame, clusters.subtype, sampled),
         separations=valley_frame(found.valleys, found.group),
-        **_described(pool, maps, frame, schema, values, found, config),
-        missingness=characterise.missingness_frame(schema, values, clusters.subtype, clusters.n_strata, least),
+        **_described(pool, maps, frame, schema, values, found, config, sampled),
+        missingness=characterise.missingness_frame(schema, values, clusters.subtype, clusters.n_strata, least, sampled),
         predictions=without_few_cells(predictions, least),
         calibration=pooled_bins(calibration, least),
         **dict(zip(("survival", "risks", "survival_tests"), outcomes, strict=True)),
@@ -93,21 +96,42 @@ def _versions() -> dict[str, str]:
     return own | {name: version(name) for name in PACKAGES}
 
 
+def _with_population(subtypes: pd.DataFrame, subtype: np.ndarray, sampled: Design | None) -> pd.DataFrame:
+    """Shares of the population that weighted rows stand for, outliers included in it, with 95 % intervals."""
+    if sampled is None:
+        return subtypes
+    shares = population_shares(subtype, sampled.weights, groups=sampled.clusters).set_index("label")
+    own = shares.reindex(subtypes["subtype"])
+    ends = {f"population_{name}": own[name].to_numpy(float) for name in ("share", "low", "high")}
+    return subtypes.assign(**ends)
+
+
 def _described(
-    pool: Pool, maps: Maps, frame: pd.DataFrame, schema: Schema, values: Values, found: Subtypes, config: StudyConfig
+    pool: Pool,
+    maps: Maps,
+    frame: pd.DataFrame,
+    schema: Schema,
+    values: Values,
+    found: Subtypes,
+    config: StudyConfig,
+    sampled: Design | None = None,
 ) -> dict[str, pd.DataFrame]:
     """Characteristics and associations on all rows, and tested on the half that the first half map never saw."""
     n = found.clusters.n_strata if found.clusters.n_strata > 1 else 0  # one group has nothing to be compared with
-    parts: list[tuple[str, Values, Groups]] = [("all", values, lambda name: found.clusters.subtype)]
+    parts: list[tuple[str, Values, Groups, Design | None]] = [
+        ("all", values, lambda name: found.clusters.subtype, sampled)
+    ]
     if n:
         groups, unseen = _split_test(pool, maps, frame, found, config)
-        parts.append(("split", {name: cells[unseen] for name, cells in values.items()}, groups))
+        own = None if sampled is None else sampled[unseen]
+        parts.append(("split", {name: cells[unseen] for name, cells in values.items()}, groups, own))
     compared = Schema(tuple(c for c in schema if c.name not in config.guides)) if n else Schema(())
     least = config.min_count
     lines: dict[str, list[pd.DataFrame]] = {"characteristics": [], "associations": []}
-    for rows, cells, groups in parts:
-        lines["characteristics"].append(characterise.characteristic_frame(compared, cells, groups, n, rows, least))
-        lines["associations"].append(characterise.association_frame(compared, cells, groups, rows, least))
+    for rows, cells, groups, own in parts:
+        found_lines = characterise.characteristic_frame(compared, cells, groups, n, rows, least, own)
+        lines["characteristics"].append(found_lines)
+        lines["associations"].append(characterise.association_frame(compared, cells, groups, rows, least, own))
     return {name: pd.concat(frames, ignore_index=True) for name, frames in lines.items()}
 
 

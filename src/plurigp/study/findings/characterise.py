@@ -16,8 +16,10 @@ from plurigp.data.rows import CellBounds
 from plurigp.estimator import PluriGP
 from plurigp.study.findings import contrasts
 from plurigp.study.findings.contrasts import Association, Contrast
+from plurigp.study.findings.design import Design
 from plurigp.study.findings.disclosure import MIN_COUNT, protected_counts, too_small
 from plurigp.study.findings.mixture import Mixture, memberships
+from plurigp.study.findings.weighted import contrast_of_means, weighted_association, weighted_contrasts
 
 Values = dict[str, CellBounds]  # per used column what is known of its cells
 Groups = Callable[[str], np.ndarray]  # a column's name -> subtypes [N], 0 = left out
@@ -39,32 +41,62 @@ def read_values(frame: pd.DataFrame, schema: Schema) -> Values:
 
 
 def characteristic_frame(
-    schema: Schema, values: Values, groups: Groups, K: int, rows: str, least: int = MIN_COUNT
+    schema: Schema,
+    values: Values,
+    groups: Groups,
+    K: int,
+    rows: str,
+    least: int = MIN_COUNT,
+    sampled: Design | None = None,
 ) -> pd.DataFrame:
     """Every subtype against the rest, one line per column (per level of a category), q over all of them.
 
-    No count of fewer than `least` rows is in it; a level that fewer have has no line.
+    No count of fewer than `least` rows is in it; a level that fewer have has no line. With a sampling design, estimates
+    are weighted and errors count its clusters; n_inside and n_outside are rows all the same.
     """
     lines = [
         {"rows": rows, "subtype": k, "column": column.name, "kind": column.kind, "level": level, **asdict(contrast)}
         for column in schema.used
         for k in range(1, K + 1)
-        for level, contrast in _contrasts(column, values[column.name], groups(column.name), k, least)
+        for level, contrast in _contrasts(column, values[column.name], groups(column.name), k, least, sampled)
     ]
     return _with_q(pd.DataFrame(lines, columns=CHARACTERISTICS))
 
 
-def _contrasts(column: Column, cells: CellBounds, group: np.ndarray, k: int, least: int) -> Lines:
+def _contrasts(
+    column: Column, cells: CellBounds, group: np.ndarray, k: int, least: int, sampled: Design | None
+) -> Lines:
     seen = cells.seen & (group > 0)
+    if sampled is not None:
+        seen = seen & (sampled.weights > 0)
     cells, group = cells[seen], group[seen]
     if not _enough(*_sides(cells, group, k)):
         return ()
+    if sampled is not None:
+        return _weighted(column, cells, group == k, sampled[seen], least)
     return CONTRASTS[kind_of(column).effect_measure](column, cells, group, k, least)
 
 
 def _sides(cells: CellBounds, group: np.ndarray, k: int) -> tuple[CellBounds, CellBounds]:
     """Inside a subtype and outside."""
     return cells[group == k], cells[group != k]
+
+
+def _weighted(column: Column, cells: CellBounds, inside: np.ndarray, sampled: Design, least: int) -> Lines:
+    """As CONTRASTS, on a sampling design."""
+    for score, contrast in weighted_contrasts(column, cells, inside, sampled):
+        known = ~np.isnan(score.cells)
+        if contrast.measure != contrasts.LOG_ODDS_RATIO:
+            if _enough(score.cells[known & inside], score.cells[known & ~inside]):
+                yield score.level, contrast
+        else:
+            yield from _weighted_odds(score.level, score.cells == 1, inside, contrast, least)
+
+
+def _weighted_odds(level: str, says_yes: np.ndarray, inside: np.ndarray, contrast: Contrast, least: int) -> Lines:
+    """The line, or none where a count is small: weights of so few rows would tell of single ones."""
+    counts = [np.sum(says_yes[side] == yes) for side in (inside, ~inside) for yes in (True, False)]
+    return [] if too_small(np.array(counts), least) else [(level, contrast)]
 
 
 def _enough(*sides: Sized) -> bool:
@@ -135,15 +167,29 @@ CONTRASTS: dict[EffectMeasure, Compare] = {
 
 
 def association_frame(
-    schema: Schema, values: Values, groups: Groups, rows: str, least: int = MIN_COUNT
+    schema: Schema,
+    values: Values,
+    groups: Groups,
+    rows: str,
+    least: int = MIN_COUNT,
+    sampled: Design | None = None,
 ) -> pd.DataFrame:
-    """Every column against all subtypes at once; levels by counts that may be shown, since V is told to many digits."""
+    """Every column against all subtypes at once, with weights and clusters if rows were sampled by a design.
+
+    Levels go by counts that may be shown, since V is told to many digits.
+    """
     lines: list[dict[str, Any]] = []
     for column in schema.used:
         cells, group = values[column.name], groups(column.name)
         seen = cells.seen & (group > 0)
+        if sampled is not None:
+            seen = seen & (sampled.weights > 0)
         if seen.any():
-            found = _association(kind_of(column).effect_measure, cells[seen], group[seen], least)
+            found = (
+                _association(kind_of(column).effect_measure, cells[seen], group[seen], least)
+                if sampled is None
+                else weighted_association(column, cells[seen], group[seen], sampled[seen])
+            )
             lines.append({"rows": rows, "column": column.name, "kind": column.kind, **asdict(found)})
     return _with_q(pd.DataFrame(lines, columns=ASSOCIATIONS))
 
@@ -165,18 +211,33 @@ def _association(measure: EffectMeasure, cells: CellBounds, group: np.ndarray, l
 
 
 def missingness_frame(
-    schema: Schema, values: Values, group: np.ndarray, K: int, least: int = MIN_COUNT
+    schema: Schema,
+    values: Values,
+    group: np.ndarray,
+    K: int,
+    least: int = MIN_COUNT,
+    sampled: Design | None = None,
 ) -> pd.DataFrame:
     """Share of gaps inside and outside every subtype, with the log odds ratio of a gap."""
     lines = []
     grouped = group[group > 0]
     sizes = np.bincount(grouped, minlength=K + 1)[1:]
     for column in schema.used if len(grouped) else ():
-        counts = _counts(~values[column.name].seen[group > 0], grouped, 2, least)
+        gap = ~values[column.name].seen
+        counts = _counts(gap[group > 0], grouped, 2, least)
         for k in (np.flatnonzero(np.minimum(sizes, len(grouped) - sizes) >= MIN_CELLS) + 1).tolist():
-            for _, odds in _odds("", counts, 1, k, least):
-                lines.append({"subtype": k, "column": column.name, **asdict(odds)})
+            own = _odds("", counts, 1, k, least) if sampled is None else _weighted_gaps(gap, group, k, least, sampled)
+            lines += [{"subtype": k, "column": column.name, **asdict(odds)} for _, odds in own]
     return _with_q(pd.DataFrame(lines, columns=MISSINGNESS))
+
+
+def _weighted_gaps(gap: np.ndarray, group: np.ndarray, k: int, least: int, sampled: Design) -> Lines:
+    members = (group > 0) & (sampled.weights > 0)
+    inside, gap = group[members] == k, gap[members]
+    if not _enough(gap[inside], gap[~inside]) or gap.all() or not gap.any():
+        return []
+    contrast = contrast_of_means(contrasts.LOG_ODDS_RATIO, gap.astype(float), inside, sampled[members])
+    return _weighted_odds("", gap, inside, contrast, least)
 
 
 def _with_q(frame: pd.DataFrame) -> pd.DataFrame:

@@ -80,10 +80,10 @@ def welch(inside: np.ndarray, outside: np.ndarray) -> Contrast:
 
 def welch_of_logs(inside: np.ndarray, outside: np.ndarray) -> Contrast:
     """Welch's t of the logarithms: the log ratio of geometric means, for positive columns with a long tail."""
-    return _of_logs(welch(np.log(inside), np.log(outside)))
+    return of_logs(welch(np.log(inside), np.log(outside)))
 
 
-def _of_logs(contrast: Contrast) -> Contrast:
+def of_logs(contrast: Contrast) -> Contrast:
     """A difference of mean logarithms as the log ratio of geometric means."""
     inside, outside = float(np.exp(contrast.inside)), float(np.exp(contrast.outside))
     return replace(contrast, measure=LOG_RATIO, inside=inside, outside=outside)
@@ -218,7 +218,7 @@ def _mean_if_seen(cells: CellBounds, mean: float) -> float:
 
 def censored_geometric_means(inside: CellBounds, outside: CellBounds) -> Contrast:
     """The same of logarithms: the log ratio of geometric means."""
-    return _of_logs(censored_means(logarithms(inside), logarithms(outside)))
+    return of_logs(censored_means(logarithms(inside), logarithms(outside)))
 
 
 def logarithms(cells: CellBounds) -> CellBounds:

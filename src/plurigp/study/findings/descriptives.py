@@ -12,8 +12,10 @@ from scipy import stats
 from plurigp.data import Column
 from plurigp.data.kinds import EffectMeasure, kind_of
 from plurigp.data.rows import CellBounds
-from plurigp.study.findings import contrasts
-from plurigp.study.findings.survival import log_rank, median_time
+from plurigp.study.findings import contrasts, design
+from plurigp.study.findings.design import Design
+from plurigp.study.findings.survival import log_rank, median_time, weighted_median_time
+from plurigp.study.findings.weighted import groups_differ, weighted_contrasts
 
 NAN = float("nan")
 FEW_EXPECTED = 5  # counts below which χ² is rough
@@ -21,6 +23,8 @@ WELCH, ANOVA, KRUSKAL = "Welch's t", "one-way ANOVA", "Kruskal–Wallis"
 CHI2, FISHER = "χ²", "Fisher's exact"
 ROUGH_CHI2 = f"χ² (expected counts below {FEW_EXPECTED})"
 CENSORED, LOG_RANK = "likelihood ratio of censored normals", "log-rank"
+WALD, RANK_WALD, JACKKNIFE = "design-based Wald", "design-based rank", "design-based, jackknife"
+QUARTILES = (0.25, 0.5, 0.75)
 
 
 class Description(StrEnum):
@@ -61,6 +65,7 @@ class GroupFigures:
     n: int  # observed cells
     missing: int
     counts: tuple[int, ...] = ()  # of each level
+    shares: tuple[float, ...] = ()  # of each level among the observed cells, weighted where rows are
     mean: float = NAN
     sd: float = NAN
     quantiles: tuple[Quantile, ...] = ()  # first quartile, median, third
@@ -88,40 +93,57 @@ def describe_column(
     n_groups: int,
     description: Description | None = None,
     tested: bool = True,
+    sampled: Design | None = None,
 ) -> ColumnFigures:
     """The figures of one column; `group` [N] is 0 for rows in no group, which count in none of them.
 
-    Two groups or more are tested where each has a cell and not all cells are alike.
+    Two groups or more are tested where each has a cell and not all cells are alike. On a sampling design all but the
+    counts of rows is weighted, and tests count clusters.
     """
     how = description or DESCRIPTIONS[kind_of(column).effect_measure]
     seen = cells.seen & (group > 0)
-    members = [cells[seen & (group == k)] for k in range(1, n_groups + 1)]
+    own_rows = [seen & (group == k) for k in range(1, n_groups + 1)]
     missing = [int((~cells.seen & (group == k)).sum()) for k in range(1, n_groups + 1)]
-    described = tuple(_figures(column, how, own, n) for own, n in zip(members, missing, strict=True))
-    overall = _figures(column, how, cells[seen], sum(missing))
+    described = tuple(_figures(column, how, cells, own, n, sampled) for own, n in zip(own_rows, missing, strict=True))
+    overall = _figures(column, how, cells, seen, int((~cells.seen & (group > 0)).sum()), sampled)
     test, p = "", NAN
+    members = [cells[own] for own in own_rows]
     filled = [own for own in members if len(own)]
     if tested and len(filled) > 1:
-        test, p = _tested(column, how, filled)
-    return ColumnFigures(column, how, overall, described, _largest_smd(column, how, members), test, p)
+        if sampled is None:
+            test, p = _tested(column, how, filled)
+        else:
+            test, p = _tested_by_design(column, how, cells[seen], group[seen], sampled[seen])
+    if sampled is None:
+        smd = _largest([_smd(column, how, a, b) for a, b in combinations(members, 2) if min(len(a), len(b)) > 1])
+    else:
+        pairs = combinations(own_rows, 2)
+        smd = _largest(
+            [_weighted_smd(column, how, cells, a, b, sampled) for a, b in pairs if min(a.sum(), b.sum()) > 1]
+        )
+    return ColumnFigures(column, how, overall, described, smd if n_groups == 2 else abs(smd), test, p)
 
 
-def _figures(column: Column, how: Description, cells: CellBounds, missing: int) -> GroupFigures:
-    n = len(cells)
+def _figures(
+    column: Column, how: Description, cells: CellBounds, rows: np.ndarray, missing: int, sampled: Design | None
+) -> GroupFigures:
+    own, n = cells[rows], int(rows.sum())
+    w = np.ones(n) if sampled is None or sampled.equal else sampled.weights[rows]
+    equal = bool(np.ptp(w) == 0) if n else True
+    if not w.any():
+        return GroupFigures(n, missing, (0,) * len(column.levels), (NAN,) * len(column.levels))
     if how in (Description.YES, Description.LEVELS):
-        counts = np.bincount(cells.low.astype(int), minlength=len(column.levels))
-        return GroupFigures(n, missing, tuple(counts.tolist()))
+        counts = np.bincount(own.low.astype(int), minlength=len(column.levels))
+        shares = np.bincount(own.low.astype(int), w, len(column.levels)) / w.sum()
+        return GroupFigures(n, missing, tuple(counts.tolist()), tuple(shares.tolist()))
     if how is Description.TIME:
-        time, event = contrasts.times_and_events(cells)
-        return GroupFigures(n, missing, median_time=median_time(time, event) if n else NAN, events=int(event.sum()))
-    mean = float(cells.low.mean()) if n else NAN
-    sd = float(cells.low.std(ddof=1)) if n > 1 else NAN
-    bounds = (
-        [np.quantile(end, (0.25, 0.5, 0.75)).tolist() for end in _finite_ends(_opened(column, cells))]
-        if n
-        else [[], []]
-    )
-    return GroupFigures(n, missing, (), mean, sd, tuple(map(Quantile, *bounds)))
+        time, event = contrasts.times_and_events(own)
+        median = median_time(time, event) if equal else weighted_median_time(time, event, w)
+        return GroupFigures(n, missing, median_time=median, events=int(event.sum()))
+    mean, sd = float(np.average(own.low, weights=w)), float(np.sqrt(design.weighted_var(own.low, w)))
+    ends = _finite_ends(_opened(column, own))
+    bounds = [np.quantile(z, QUARTILES).tolist() if equal else design.quantiles(z, w, QUARTILES) for z in ends]
+    return GroupFigures(n, missing, (), (), mean, sd, tuple(map(Quantile, *bounds)))
 
 
 def _opened(column: Column, cells: CellBounds) -> CellBounds:
@@ -144,12 +166,29 @@ def is_known(quantile: Quantile) -> bool:
 # --- standardised differences ---
 
 
-def _largest_smd(column: Column, how: Description, members: Sequence[CellBounds]) -> float:
-    found = [_smd(column, how, a, b) for a, b in combinations(members, 2) if min(len(a), len(b)) > 1]
-    known = [value for value in found if not np.isnan(value)]
-    if not known:
+def _largest(found: Sequence[float]) -> float:
+    return max((value for value in found if not np.isnan(value)), key=abs, default=NAN)
+
+
+def _weighted_smd(
+    column: Column, how: Description, cells: CellBounds, first: np.ndarray, second: np.ndarray, sampled: Design
+) -> float:
+    """As `_smd`, second less first, with weighted shares, means and variances."""
+    w = sampled.weights
+    if not (w[first].any() and w[second].any()):
         return NAN
-    return known[0] if len(members) == 2 else max(map(abs, known))
+    if how in (Description.YES, Description.LEVELS):
+        K = len(column.levels)
+        shares = [np.bincount(cells.low[own].astype(int), w[own], K)[1:] / w[own].sum() for own in (first, second)]
+        return contrasts.standardised_difference_of_shares(*shares)
+    both = first | second
+    if how is Description.TIME or not cells.exact[both].all():
+        ((_, contrast),) = weighted_contrasts(column, cells[both], second[both], sampled[both])
+        return contrast.effect
+    sides = [(cells.low[own], w[own]) for own in (first, second)]
+    spread = float(np.sqrt(np.mean([design.weighted_var(*side) for side in sides])))
+    low, high = (float(np.average(z, weights=own)) for z, own in sides)
+    return (high - low) / spread if spread > 0 else NAN
 
 
 def _smd(column: Column, how: Description, first: CellBounds, second: CellBounds) -> float:
@@ -185,6 +224,21 @@ def _tested(column: Column, how: Description, members: Sequence[CellBounds]) -> 
     if how is Description.MEAN:
         return _tested_means([own.low for own in members])
     return KRUSKAL, contrasts.kruskal_wallis(cells.low, group).p
+
+
+def _tested_by_design(
+    column: Column, how: Description, cells: CellBounds, group: np.ndarray, sampled: Design
+) -> tuple[str, float]:
+    """Wald's F of weighted means, shares or ranks, or of jackknifed normals and hazards; the name says which."""
+    counted = sampled.weights > 0
+    place = np.unique(group[counted], return_inverse=True)[1]
+    found = groups_differ(column, cells[counted], place, sampled[counted], means=how is Description.MEAN)
+    if np.isnan(found.p):
+        return "", NAN
+    by_jackknife = how is Description.TIME or not cells.exact.all()
+    of_shares = kind_of(column).effect_measure in (EffectMeasure.ODDS, EffectMeasure.LEVEL_ODDS)
+    ranked = not of_shares and how is not Description.MEAN
+    return (JACKKNIFE if by_jackknife else RANK_WALD if ranked else WALD), found.p
 
 
 def _tested_means(members: Sequence[np.ndarray]) -> tuple[str, float]:

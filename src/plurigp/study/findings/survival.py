@@ -1,6 +1,7 @@
 """Survival by subtype: Kaplan–Meier with log-log intervals, the log-rank test, risks at given times."""
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from plurigp.core.text import at
 from plurigp.core.types import DataError
 from plurigp.data.cells import cells_of
 from plurigp.data.limits import read_events
+from plurigp.study.findings.design import Design, jackknife, jackknife_test
 
 CURVE_STEPS = 100  # round times at which a curve is read off: event times would tell single patients
 MIN_AT_RISK = 5  # rows; with fewer a curve ends
@@ -66,6 +68,13 @@ def _at_risk(time: np.ndarray, moments: np.ndarray) -> np.ndarray:
     return len(time) - np.searchsorted(np.sort(time), moments, side="left")
 
 
+def _weight_at_risk(time: np.ndarray, moments: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """The weight of the rows that are followed up to each moment at least."""
+    order = np.argsort(time, kind="stable")
+    before = np.append(0.0, np.cumsum(weights[order]))
+    return before[-1] - before[np.searchsorted(time[order], moments, side="left")]
+
+
 def median_time(time: np.ndarray, event: np.ndarray) -> float:
     """When half have had the event, by Kaplan and Meier; NaN where that is not reached."""
     curve = _survival_function(time, event)
@@ -73,13 +82,21 @@ def median_time(time: np.ndarray, event: np.ndarray) -> float:
     return float(reached[0]) if len(reached) else float("nan")
 
 
-def excess_events(time: np.ndarray, event: np.ndarray, group: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Observed less expected events of each group [G] in the order of their names, and their covariance [G G]."""
+def excess_events(
+    time: np.ndarray, event: np.ndarray, group: np.ndarray, weights: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Observed less expected events of each group [G] in the order of their names, and their covariance [G G].
+
+    Rows and events may count by weights; the covariance is then that of as many independent rows.
+    """
     names = np.unique(group)
-    moments, deaths = np.unique(time[event == 1], return_counts=True)
-    n = _at_risk(time, moments)
-    share = np.stack([_at_risk(time[group == name], moments) for name in names]) / n  # [G M]
-    observed = np.array([event[group == name].sum() for name in names])
+    w = np.ones(len(time)) if weights is None else weights
+    moments, place = np.unique(time[event == 1], return_inverse=True)
+    deaths = np.bincount(place, w[event == 1], len(moments))
+    n = _weight_at_risk(time, moments, w)
+    share = np.stack([_weight_at_risk(time[group == name], moments, w[group == name]) for name in names])  # [G M]
+    share = share / np.maximum(n, 1e-300)
+    observed = np.array([(w * event)[group == name].sum() for name in names])
     spread = share * deaths * (n - deaths) / np.maximum(n - 1, 1)
     covariance = -spread @ share.T
     np.fill_diagonal(covariance, (spread * (1 - share)).sum(1))  # exactly 0 where a group is all that is at risk
@@ -99,14 +116,74 @@ def log_rank(time: np.ndarray, event: np.ndarray, group: np.ndarray) -> tuple[fl
     return chi2, degrees, float(stats.chi2.sf(chi2, degrees))
 
 
+# --- on a sampling design ---
+
+
+def one_step_hazards(time: np.ndarray, event: np.ndarray, group: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    """From weights to Peto's (O − E) / V of all groups but the last [G − 1], NaN where nothing is at risk."""
+
+    def ratios(w: np.ndarray) -> np.ndarray:
+        excess, covariance = excess_events(time, event, group, w)
+        variance = np.diagonal(covariance)[:-1]
+        return np.where(variance > 0, excess[:-1] / np.where(variance > 0, variance, 1.0), np.nan)
+
+    return ratios
+
+
+def weighted_survival(time: np.ndarray, event: np.ndarray, w: np.ndarray, at_times: np.ndarray) -> np.ndarray:
+    """The product-limit estimate with weighted events and rows at risk."""
+    moments, place = np.unique(time, return_inverse=True)
+    deaths = np.bincount(place, w * (event == 1), len(moments))
+    at_risk = np.cumsum(np.bincount(place, w, len(moments))[::-1])[::-1]
+    steps = np.cumprod(1 - np.divide(deaths, at_risk, out=np.zeros_like(deaths), where=at_risk > 1e-12 * w.sum()))
+    return np.append(1.0, np.clip(steps, 0.0, 1.0))[np.searchsorted(moments, at_times, side="right")]
+
+
+def weighted_median_time(time: np.ndarray, event: np.ndarray, w: np.ndarray) -> float:
+    """When half of the population have had the event; NaN where that is not reached."""
+    moments = np.unique(time)
+    reached = moments[weighted_survival(time, event, w, moments) <= 0.5 + 1e-12]
+    return float(reached[0]) if len(reached) else float("nan")
+
+
+def survival_curve(time: np.ndarray, event: np.ndarray, at_times: np.ndarray, sampled: Design | None) -> pd.DataFrame:
+    """Kaplan and Meier's curve; on a sampling design the weighted one, with the jackknife's log-log interval."""
+    plain = kaplan_meier(time, event, at_times)
+    if sampled is None or not len(at_times):
+        return plain
+    survival = weighted_survival(time, event, sampled.weights, at_times)
+    inside = (survival > 0) & (survival < 1)
+
+    def log_hazard(w: np.ndarray) -> np.ndarray:
+        curve = np.clip(weighted_survival(time, event, w, at_times[inside]), 1e-12, 1 - 1e-12)
+        return np.log(-np.log(curve))
+
+    low, high = survival.copy(), survival.copy()
+    if inside.any():
+        found = jackknife(log_hazard, sampled)
+        half = stats.t.ppf(0.975, max(found.degrees, 1.0)) * np.sqrt(np.diagonal(found.covariance))
+        low[inside], high[inside] = (np.exp(-np.exp(found.estimate + side * half)) for side in (1, -1))
+    shown = {"survival": survival, "low": low, "high": high}
+    return plain.assign(**{name: np.where(plain["survival"].notna(), v, np.nan) for name, v in shown.items()})
+
+
 def survival_by_subtype(
-    time: np.ndarray, event: np.ndarray, subtype: np.ndarray, K: int, horizons: tuple[float, ...]
+    time: np.ndarray,
+    event: np.ndarray,
+    subtype: np.ndarray,
+    K: int,
+    horizons: tuple[float, ...],
+    sampled: Design | None = None,
 ) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
     """Curves (subtype 0 is everybody), risks at the horizons, and the log-rank test over subtypes.
 
-    A risk by a time that nobody was followed to is NaN, with no row at risk.
+    A risk by a time that nobody was followed to is NaN, with no row at risk. With a sampling design, rows count by
+    their weights in all but `at_risk`, and errors are the clusters'.
     """
     known = np.isfinite(time) & np.isfinite(event)
+    if sampled is not None:
+        known &= sampled.weights > 0
+        sampled = sampled[known]
     time, event, subtype = time[known], event[known], subtype[known]
     if len(time) < MIN_AT_RISK:
         return no_outcome()
@@ -114,15 +191,22 @@ def survival_by_subtype(
     for k in range(K + 1):
         own = np.ones(len(time), dtype=bool) if k == 0 else subtype == k
         if own.sum() >= MIN_AT_RISK:
-            curve = kaplan_meier(time[own], event[own], _grid(time))
+            followed = time[own], event[own]
+            of_own = None if sampled is None else sampled[own]
+            curve = survival_curve(*followed, _grid(time), of_own)
             curves.append(curve[curve["at_risk"] >= MIN_AT_RISK].assign(subtype=k)[SURVIVAL])
-            point = kaplan_meier(time[own], event[own], np.asarray(horizons, float))
+            point = survival_curve(*followed, np.asarray(horizons, float), of_own)
             risk = {"risk": 1 - point["survival"], "low": 1 - point["high"], "high": 1 - point["low"]}
             risks.append(point.assign(subtype=k, **risk)[RISKS])
     tests = pd.DataFrame(columns=TESTS)
     if K > 1 and (subtype > 0).any():
-        chi2, degrees, p = log_rank(time[subtype > 0], event[subtype > 0], subtype[subtype > 0])
-        tests = pd.DataFrame({"test": ["log-rank"], "statistic": [chi2], "degrees": [degrees], "p": [p]})
+        member = subtype > 0
+        members = time[member], event[member], subtype[member]
+        test = ("log-rank", *log_rank(*members))
+        if sampled is not None:
+            statistic, p = jackknife_test(one_step_hazards(*members), sampled[member])
+            test = ("weighted log-rank (F)", statistic, len(np.unique(subtype[member])) - 1, p)
+        tests = pd.DataFrame([test], columns=TESTS)
     return pd.concat(curves, ignore_index=True), pd.concat(risks, ignore_index=True), tests
 
 
