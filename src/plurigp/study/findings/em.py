@@ -1,6 +1,7 @@
 """Expectation maximisation of Gaussian mixtures on moments, of positions taken as exact or with their uncertainty."""
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +15,12 @@ MOST_STEPS, TOLERANCE = 150, 2e-5  # of expectation maximisation; nats per row
 NOISY_STEPS, NOISY_TOLERANCE = 60, 1e-4  # the same, with the uncertainty of positions, which converges slowly
 NOISE_CLASSES = 8  # of rows whose positions are about equally uncertain
 LEAST_NOISE = 1e-6  # where its logarithm is taken
+
+
+@lru_cache
+def _upper(Q: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows and columns of the upper triangle, which every step asks for."""
+    return np.triu_indices(Q)
 
 
 class Maximum(NamedTuple):
@@ -88,13 +95,13 @@ def _sums_of_x(sums: np.ndarray, mixture: Mixture, wide: np.ndarray) -> np.ndarr
     crossed = offset[:, :, None] * moved[:, None, :]
     spread = mixture.covariances - A @ mixture.covariances + offset[:, :, None] * offset[:, None, :]
     second = A @ second @ np.swapaxes(A, 1, 2) + crossed + np.swapaxes(crossed, 1, 2) + n[:, None, None] * spread
-    i, j = np.triu_indices(Q)
+    i, j = _upper(Q)
     return np.hstack([n[:, None], moved + n[:, None] * offset, second[:, i, j]])
 
 
 def _unpacked(sums: np.ndarray, Q: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Σ 1 [K], Σ x [K Q] and Σ x xᵀ [K Q Q]."""
-    i, j = np.triu_indices(Q)
+    i, j = _upper(Q)
     second = np.zeros((len(sums), Q, Q))
     second[:, i, j] = second[:, j, i] = sums[:, 1 + Q :]
     return sums[:, 0], sums[:, 1 : 1 + Q], second
@@ -118,7 +125,7 @@ def n_parameters(sizes: np.ndarray, Q: int, shrinkage: float) -> float:
 
 def moments_of(x: np.ndarray) -> np.ndarray:
     """Each row's 1, x and products x_i x_j (i ≤ j): densities and sums over rows are then single matrix products."""
-    i, j = np.triu_indices(x.shape[1])
+    i, j = _upper(x.shape[1])
     return np.hstack([np.ones((len(x), 1)), x, x[:, i] * x[:, j]])
 
 
@@ -146,6 +153,6 @@ def _coefficients(mixture: Mixture) -> np.ndarray:
     pulls = np.einsum("kij,kj->ki", precisions, mixture.means)
     log_det = np.linalg.slogdet(mixture.covariances)[1] + Q * np.log(2 * np.pi)
     constant = np.log(mixture.weights) - 0.5 * (np.einsum("ki,ki->k", pulls, mixture.means) + log_det)
-    i, j = np.triu_indices(Q)
+    i, j = _upper(Q)
     squares = -precisions[:, i, j] * np.where(i == j, 0.5, 1.0)
     return np.hstack([constant[:, None], pulls, squares]).T
