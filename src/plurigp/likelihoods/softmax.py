@@ -26,7 +26,7 @@ class Grid(NamedTuple):
 FINE = Grid(gauss_hermite(16), 32)
 COARSE = Grid(gauss_hermite(8), 20)  # as accurate where no variance exceeds NARROW_VAR, at a third of the cost
 NARROW_VAR = 1.0
-WIDE_SHARE = 16  # one cell in so many may be wider before all of them take the fine grid
+WIDE_SHARE = 16  # wide cells take the fine grid together, one in so many of all cells at a time
 LOWER_END = 5.5  # how far below the step of the outermost node the trapezoid begins
 
 Levels = Float[Array, "H *n"]
@@ -89,7 +89,8 @@ def _on_grid(integrals: Callable[..., Any], mean: Levels, var: Levels, level: Is
     """Every cell by the rule, if one is given that is not adaptive. Else the coarse grid for narrow cells and the fine
     one for wide cells: each cell by its own variances alone.
 
-    The few wide cells of a block are gathered and done again; if they are many, all cells are.
+    Wide cells are gathered, the widest first, and done again in as many turns as they need, mostly none or one: the fine
+    grid is compiled once, where a program for all cells beside one for a few would be half of a block's compilation.
     """
     if rule is not None and not rule.adaptive:
         return integrals(mean, var, level, FINE._replace(rule=rule))
@@ -99,21 +100,18 @@ def _on_grid(integrals: Callable[..., Any], mean: Levels, var: Levels, level: Is
         a, v, own = (part.reshape(len(mean), -1) for part in (mean, var, level))
         flat = _on_grid(integrals, a, v, own, rule)
         return jax.tree.map(lambda leaf: leaf.reshape(*leaf.shape[:-1], *mean.shape[1:]), flat)
-    narrow = integrals(mean, var, level, COARSE)
     widest = jnp.where(level, var, 0).max(0)
-    wide = widest > NARROW_VAR
-    n_few = -(-len(widest) // WIDE_SHARE)
+    n_turn = -(-len(widest) // WIDE_SHARE)
 
-    def few() -> Any:
-        _, at = jax.lax.top_k(widest, n_few)
+    def turn(state: tuple[Array, Any]) -> tuple[Array, Any]:
+        left, cells = state
+        top, at = jax.lax.top_k(left, n_turn)
         fine = integrals(mean[:, at], var[:, at], level[:, at], FINE)
-        return jax.tree.map(lambda a, b: a.at[..., at].set(jnp.where(wide[at], b, a[..., at])), narrow, fine)
+        cells = jax.tree.map(lambda a, b: a.at[..., at].set(jnp.where(top > NARROW_VAR, b, a[..., at])), cells, fine)
+        return left.at[at].set(0), cells
 
-    def many() -> Any:
-        return jax.tree.map(lambda a, b: jnp.where(wide, b, a), narrow, integrals(mean, var, level, FINE))
-
-    n_wide = wide.sum()
-    return jax.lax.switch((n_wide > 0).astype(int) + (n_wide > n_few), [lambda: narrow, few, many])
+    start = (widest, integrals(mean, var, level, COARSE))
+    return jax.lax.while_loop(lambda state: state[0].max() > NARROW_VAR, turn, start)[1]
 
 
 def lse_and_gradient(
