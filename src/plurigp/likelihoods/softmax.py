@@ -89,8 +89,8 @@ def _on_grid(integrals: Callable[..., Any], mean: Levels, var: Levels, level: Is
     """Every cell by the rule, if one is given that is not adaptive. Else the coarse grid for narrow cells and the fine
     one for wide cells: each cell by its own variances alone.
 
-    Wide cells are gathered, the widest first, and done again in as many turns as they need, mostly none or one: the fine
-    grid is compiled once, where a program for all cells beside one for a few would be half of a block's compilation.
+    Wide cells are gathered, the widest first, and done again in as many turns as they need, mostly none or one: so the
+    fine grid is compiled once, not a second time for blocks with many of them.
     """
     if rule is not None and not rule.adaptive:
         return integrals(mean, var, level, FINE._replace(rule=rule))
