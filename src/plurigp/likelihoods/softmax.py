@@ -103,7 +103,7 @@ def _on_grid(integrals: Callable[..., Any], mean: Levels, var: Levels, level: Is
     widest = jnp.where(level, var, 0).max(0)
     n_turn = -(-len(widest) // WIDE_SHARE)
 
-    def turn(state: tuple[Array, Any]) -> tuple[Array, Any]:
+    def turn(state: tuple[Any, Any]) -> tuple[Any, Any]:
         left, cells = state
         top, at = jax.lax.top_k(left, n_turn)
         fine = integrals(mean[:, at], var[:, at], level[:, at], FINE)
