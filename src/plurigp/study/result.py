@@ -22,7 +22,7 @@ from plurigp.study.findings.null import Nulls
 from plurigp.study.findings.valley import Valleys
 from plurigp.study.fits import store
 
-RESULT_FORMAT = 3
+RESULT_FORMAT = 4
 RESULT_FILE, ARRAYS_FILE = "result.json", "arrays.safetensors"
 ASSIGNMENTS_FILE, LATENT_FILE = "assignments.csv", "latent.csv"
 TABLES_FOLDER, MODEL_FOLDER = "tables", "model"
