@@ -22,8 +22,9 @@ class PluriImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     Parameters
     ----------
-    levels : what fills a gap of a column whose levels are numbers, such as 0 and 1: "expected", their mean, as
-        scikit-learn's imputers do, or "likeliest", one of the levels. Levels that are text are always the likeliest.
+    levels : what fills a gap of a count or of a column whose levels are numbers, such as 0 and 1: "expected", the mean,
+        as scikit-learn's imputers do, or "likeliest", a whole number or one of the levels. Levels that are text are
+        always the likeliest.
     add_indicator : append a column of zeros and ones for every column that had gaps in fit: 1 where it has one.
 
     The fitted PluriGP is `model_`: ask it for intervals, draws and probabilities.

@@ -23,7 +23,7 @@ from plurigp.answers.groups import group_probabilities
 from plurigp.answers.latent import positions
 from plurigp.answers.predictor import Predictor
 from plurigp.core.types import DataError
-from plurigp.data import ASIDE, Coder, Rows, Schema, Table, infer_schema, is_parquet, read_table, to_rows
+from plurigp.data import ASIDE, KINDS, Coder, Rows, Schema, Table, infer_schema, is_parquet, read_table, to_rows
 from plurigp.data.dataset import ParquetFolder, is_parquet_folder
 from plurigp.data.pooling import pooled_schema
 from plurigp.data.roles import covariate_frame, with_roles
@@ -352,7 +352,8 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """The table with its gaps filled; observed cells and columns set aside come back untouched.
 
         With fill_limits, censored cells ("<0.5") become numbers within their bounds as well. With expected_levels, gaps
-        in columns whose levels are numbers get their expected value (of least squared error) instead of a level.
+        in counts and in columns whose levels are numbers get their expected value (of least squared error) instead of a
+        whole number or a level.
         """
         check_is_fitted(self)
         rows = self._rows(X, reset=False)
@@ -363,10 +364,12 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def _with_expected_levels(self, filled: pd.DataFrame, rows: Rows, table: Table) -> pd.DataFrame:
         expected = expected_gaps(self.predictor_, self.second_stage_, table)
         for d, column in enumerate(self.schema_.used):
-            if column.levels and all(isinstance(level, Real) for level in column.levels):
+            counts = not column.levels and KINDS[column.kind].whole
+            if counts or (column.levels and all(isinstance(level, Real) for level in column.levels)):
                 levels = np.array(column.levels, float)
-                codes = table.values[:, first_slots(self.schema_.used)[d]].astype(int)
-                numbers = np.where(table.seen[:, d], levels[codes], expected[d] @ levels)
+                own = table.values[:, first_slots(self.schema_.used)[d]]
+                known, means = (own, expected[d][:, 0]) if counts else (levels[own.astype(int)], expected[d] @ levels)
+                numbers = np.where(table.seen[:, d], known, means)
                 filled.isetitem(rows.columns.get_loc(column.name), numbers)  # type: ignore[arg-type]  # names are unique
         return filled
 
