@@ -47,17 +47,27 @@ def imputers(result):
     for name, case in cases.items():
         cells = (f"{case[m]['error']:.4f} ({case[m]['seconds']:.0f} s)" if m in case else "" for m in methods)
         lines.append(f"| {name} | {' | '.join(cells)} |")
-    whole = sum(all(m in case for m in methods) for case in cases.values())
-    reach = studentized_range.ppf(0.95, len(methods), np.inf) / np.sqrt(2)
-    reach *= np.sqrt(len(methods) * (len(methods) + 1) / (6 * whole))
-    ranked = ", ".join(f"{method} {rank:.2f}" for method, rank in result["ranks"].items())
-    lines.append(f"\nMean ranks over {whole} cases: {ranked}. Critical difference at 5 % (Nemenyi): {reach:.2f}.\n")
-    lines += ["| table, mechanism, hidden, draw | nats per cell | of the map alone |", "|---|--:|--:|"]
+    lines.append(f"\nMean ranks of the error over {len(cases)} cases: {_ranked(result['ranks'], len(cases))}")
+    if len(result.get("crps_ranks", {})) > 1:
+        lines.append(f"\nMean ranks of the CRPS: {_ranked(result['crps_ranks'], len(cases))}")
+    lines.append("")
+    with_crps = [m for m in methods if any("crps" in case.get(m, {}) for case in cases.values())]
+    heads = ["nats per cell", "nats of the map alone", *(f"CRPS, {m}" for m in with_crps)]
+    lines += [f"| table, mechanism, hidden, draw | {' | '.join(heads)} |", f"|---|{'--:|' * len(heads)}"]
     for name, case in cases.items():
-        own = (f"{case[m]['nats']:.3f}" if m in case else "" for m in ("plurigp", "plurigp, map alone"))
+        own = [f"{case[m]['nats']:.3f}" if m in case else "" for m in ("plurigp", "plurigp, map alone")]
+        own += [f"{case[m]['crps']:.4f}" if "crps" in case.get(m, {}) else "" for m in with_crps]
         lines.append(f"| {name} | {' | '.join(own)} |")
     with_intervals = ((*name.rsplit(" ", 2)[:2], case["plurigp"]["coverage"]) for name, case in cases.items())
     return [*lines, "", *_coverage(with_intervals)]
+
+
+def _ranked(ranks, n_cases):
+    """Methods and their mean ranks, the best first, with Nemenyi's critical difference."""
+    n = len(ranks)
+    reach = studentized_range.ppf(0.95, n, np.inf) / np.sqrt(2) * np.sqrt(n * (n + 1) / (6 * n_cases))
+    named = ", ".join(f"{method} {rank:.2f}" for method, rank in ranks.items())
+    return f"{named}. Critical difference at 5 % (Nemenyi): {reach:.2f}."
 
 
 def _pictures(tables, methods):

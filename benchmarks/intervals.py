@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from plurigp import PluriGP
-from plurigp.answers.draws import draw_given
+from plurigp.answers.corrected import draw_gaps_given
 from plurigp.answers.pit import KNOTS, pit_values
 from plurigp.likelihoods.layout import first_slots
 
@@ -27,7 +27,7 @@ def coverage(model: PluriGP, shown: pd.DataFrame, truth: pd.DataFrame, seed: int
     rng = np.random.default_rng(seed)
     ranked: dict[str, list[np.ndarray]] = {}
     likeliest: dict[str, list[np.ndarray]] = {}
-    for chunk in draw_given(model.predictor_, hidden, N_DRAWS, seed):
+    for chunk in draw_gaps_given(model.predictor_, model.second_stage_, hidden, N_DRAWS, seed):
         everything, here = np.stack(list(chunk.draws)), chunk.rows
         for d, column in enumerate(coder.schema.used):
             rows = np.flatnonzero(complete.seen[here, d] & ~hidden.seen[here, d])

@@ -107,12 +107,12 @@ def test_a_cross_fitted_ridge_reads_the_unseen_inputs_and_not_the_cell():
 def test_the_map_keeps_its_weight_where_it_is_right_and_loses_it_where_it_is_not():
     rng = np.random.default_rng(2)
     y = rng.normal(size=500)
-    good, bad = y + 0.1 * rng.normal(size=500), rng.normal(size=500)
-    assert stack_numbers(y, good, bad, bad).weights == (0.0, 0.0)
-    assert stack_numbers(y, bad, good, bad).weights[0] > 0.9
-    assert stack_numbers(y, bad, bad, good).weights[1] > 0.9
-    assert stack_numbers(y, good, good, good).weights == (0.0, 0.0)
-    few = stack_numbers(y[:10], bad[:10], good[:10], bad[:10]).weights[0]
+    good, bad, alike = y + 0.1 * rng.normal(size=500), rng.normal(size=500), np.ones(500)
+    assert stack_numbers(y, good, bad, bad, alike).weights == (0.0, 0.0)
+    assert stack_numbers(y, bad, good, bad, alike).weights[0] > 0.9
+    assert stack_numbers(y, bad, bad, good, alike).weights[1] > 0.9
+    assert stack_numbers(y, good, good, good, alike).weights == (0.0, 0.0)
+    few = stack_numbers(y[:10], bad[:10], good[:10], bad[:10], alike[:10]).weights[0]
     assert 0.3 < few < 0.6  # as if ten more cells had spoken for the map
 
 
@@ -120,9 +120,9 @@ def test_a_ridge_that_does_not_help_is_left_out_and_three_that_are_alike_share_t
     rng = np.random.default_rng(5)
     y = rng.normal(size=2000)
     map_, trees = (y + rng.normal(size=2000) for _ in range(2))
-    noise = rng.normal(size=2000)
-    assert stack_numbers(y, map_, trees, y + 20 * noise).weights[1] == 0.0
-    found = stack_numbers(y, map_, trees, y + noise)
+    noise, alike = rng.normal(size=2000), np.ones(2000)
+    assert stack_numbers(y, map_, trees, y + 20 * noise, alike).weights[1] == 0.0
+    found = stack_numbers(y, map_, trees, y + noise, alike)
     np.testing.assert_allclose(found.weights, (1 / 3, 1 / 3), atol=0.08)
     every = [np.mean((np.stack([map_, trees, y + noise], 1) @ w - y) ** 2) for w in SIMPLEX]
     assert found.error == pytest.approx(min(every), rel=0.01)
@@ -133,7 +133,7 @@ def test_trees_that_will_vary_less_get_a_larger_weight_and_leave_less():
     rng = np.random.default_rng(6)
     y = rng.normal(size=3000)
     map_, trees = (y + rng.normal(size=3000) for _ in range(2))
-    now, later = (stack_numbers(y, map_, trees, map_, excess) for excess in (0.0, 0.4))
+    now, later = (stack_numbers(y, map_, trees, map_, np.ones(3000), excess) for excess in (0.0, 0.4))
     assert now.later_error == now.error
     assert later.weights[0] > now.weights[0] + 0.05
     w = later.weights[0]
@@ -145,24 +145,24 @@ def test_levels_are_weighted_by_their_log_score():
     truth = rng.dirichlet([1, 1, 1], 800)
     y = np.array([rng.choice(3, p=p) for p in truth])
     flat = np.full((800, 3), 1 / 3)
-    assert weight_of_levels(y, truth, flat) < 0.2
-    assert weight_of_levels(y, flat, truth) > 0.8
+    assert weight_of_levels(y, truth, flat, np.ones(800)) < 0.2
+    assert weight_of_levels(y, flat, truth, np.ones(800)) > 0.8
 
 
 def test_residuals_follow_their_law():
     rng = np.random.default_rng(4)
     var = rng.gamma(2.0, 1.0, 4000)
     r = 0.5 + np.sqrt(var) * rng.standard_t(5, 4000)
-    law = residual_law(r[:2000], var[:2000])
+    law = residual_law(r[:2000], var[:2000], np.ones(2000))
     assert kstest(law.cdf(r[2000:], var[2000:]), "uniform").pvalue > 0.01
     assert law.local >= 0.75
-    constant = residual_law(r[:2000] / np.sqrt(var[:2000]), var[:2000])
+    constant = residual_law(r[:2000] / np.sqrt(var[:2000]), var[:2000], np.ones(2000))
     assert constant.local <= 0.25
 
 
 def test_a_law_has_one_cdf_quantile_and_density():
     rng = np.random.default_rng(5)
-    law = residual_law(rng.exponential(size=600) - 1, np.ones(600))
+    law = residual_law(rng.exponential(size=600) - 1, np.ones(600), np.ones(600))
     u, one = np.linspace(0.01, 0.99, 25), np.ones(25)
     np.testing.assert_allclose(law.cdf(law.quantile(u, one), one), u, atol=1e-9)
     grid = np.linspace(-1, 2, 20_001)
@@ -266,6 +266,16 @@ def test_observed_cells_are_untouched_and_no_gap_is_left(case):
         assert (filled["dose"] >= 0).all()
 
 
+def test_counts_are_filled_by_whole_numbers_or_by_their_mean(case):
+    _, shown, model = case
+    gaps = shown["visits"].isna()
+    whole, expected = (model.impute(shown, expected_levels=asked)["visits"] for asked in (False, True))
+    assert (whole[gaps] % 1 == 0).all()
+    assert (expected[gaps] % 1 > 0).mean() > 0.9
+    assert (expected - whole)[gaps].abs().max() <= 0.5 + 1e-6
+    assert expected[~gaps].tolist() == shown["visits"][~gaps].tolist()
+
+
 def test_intervals_cover_and_draws_have_the_filled_values_as_their_means(case):
     frame, shown, model = case
     gaps = model.describe_gaps(shown, levels=(0.1, 0.9), n_draws=300)
@@ -332,7 +342,7 @@ def test_a_cell_is_never_read_by_the_trees_that_score_it(case):
     table = model.coder_.table(frame)
     view = view_table(model.predictor_, table)
     other = table.hidden(np.eye(9, dtype=bool)[[3] * len(frame)])  # without "step"
-    owner, features = feature_owners(model.predictor_), completed_features(model.predictor_, other, view.fills)
+    owner, features = feature_owners(model.predictor_.layout), completed_features(model.predictor_, other, view.fills)
     assert set(owner) == set(range(9))
     same = completed_features(model.predictor_, table, view.fills)
     np.testing.assert_array_equal(features[:, owner != 3], same[:, owner != 3])
@@ -369,8 +379,8 @@ def test_the_same_seed_gives_the_same_bytes(case, monkeypatch):
 def test_arrays_that_are_no_trees_are_refused(case):
     _, _, model = case
     arrays = stage_arrays(model.second_stage_)
-    n = len(model.schema_.used)
-    assert stage_from_arrays({}, n) is None
+    layout = model.predictor_.layout
+    assert stage_from_arrays({}, layout) is None
     d = model.second_stage_.columns[0]
     path = f"second_stage.1.{d}"
     inner = np.flatnonzero(arrays[f"{path}.feature"] != LEAF)
@@ -380,14 +390,15 @@ def test_arrays_that_are_no_trees_are_refused(case):
         {f"{path}.left": looped},
         {f"{path}.value": arrays[f"{path}.value"][:-1]},
         {f"{path}.stacking": np.zeros(3)},
+        {f"{path}.feature": np.where(arrays[f"{path}.feature"] == LEAF, LEAF, 99).astype(np.int16)},
     ]
     for change in broken:
         with pytest.raises(DataError, match="not those of trees"):
-            stage_from_arrays(arrays | change, n)
+            stage_from_arrays(arrays | change, layout)
     with pytest.raises(DataError, match="not that of a regression"):
-        stage_from_arrays(arrays | {f"{path}.ridge": np.array([0.0, 1.0])}, n)
+        stage_from_arrays(arrays | {f"{path}.ridge": np.array([0.0, 1.0])}, layout)
     with pytest.raises(DataError, match="not whole"):
-        stage_from_arrays({k: v for k, v in arrays.items() if k != f"{path}.right"}, n)
+        stage_from_arrays({k: v for k, v in arrays.items() if k != f"{path}.right"}, layout)
 
 
 def test_expected_gaps_without_a_second_stage_are_the_maps(case):

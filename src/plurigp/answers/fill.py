@@ -68,6 +68,13 @@ def expected_columns(
     blocks, sizes = map_rows(predictor, table, _means, n_draws)
     if warn:
         warn_of_few_draws(sizes)
+    return by_column(predictor, table, blocks)
+
+
+def by_column(
+    predictor: Predictor, table: Table, blocks: Sequence[Float[np.ndarray, "N _ _"]]
+) -> list[Float[np.ndarray, "N _"]]:
+    """E[y] of every used column [N 1], or p(level) [N K], from what the blocks have."""
     found: dict[int, np.ndarray] = {}
     for block, means in zip(predictor.layout.blocks, blocks, strict=True):
         for place in range(*block.columns):

@@ -6,32 +6,40 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from plurigp.answers.fill import expected_columns
-from plurigp.answers.latent import positions
+from plurigp.answers.left_out import expected_left_out
 from plurigp.answers.predictor import Predictor, over_chunks
 from plurigp.core.arrays import Array
 from plurigp.data import KINDS, Column, Table
 from plurigp.inference.compiling import Program, jax_runtime
 from plurigp.likelihoods import evaluate
 from plurigp.likelihoods.base import value_feature
-from plurigp.likelihoods.layout import first_slots
+from plurigp.likelihoods.evaluate import feature_columns
+from plurigp.likelihoods.layout import Layout, first_slots
 from plurigp.likelihoods.registry import LIKELIHOODS
 
 
 @dataclass(frozen=True, eq=False)
 class MapView:
-    """What the map says of a table: positions, expected cells, and a number for every gap."""
+    """What the map says of a table: expected cells, and a number for every gap."""
 
     table: Table
-    x: Float[np.ndarray, "N Q"]
     expected: list[Float[np.ndarray, "N _"]]
     fills: Float[np.ndarray, "N D"]
 
 
 def view_table(predictor: Predictor, table: Table, warn: bool = True) -> MapView:
-    """By one sweep for the positions and one for the cells."""
-    expected = expected_columns(predictor, table, warn=warn)
+    """By one sweep over the rows."""
+    return _view(table, expected_columns(predictor, table, warn=warn))
+
+
+def view_left_out(predictor: Predictor, shown: Table, table: Table) -> MapView:
+    """Of the cells shown; those of the training table that are not are expected as if they had never been seen."""
+    return _view(shown, expected_left_out(predictor, shown, table))
+
+
+def _view(table: Table, expected: list[Float[np.ndarray, "N _"]]) -> MapView:
     fills = np.stack([as_number(column, own) for column, own in zip(table.schema, expected, strict=True)], 1)
-    return MapView(table, positions(predictor, table)[0], expected, fills)
+    return MapView(table, expected, fills)
 
 
 def as_number(column: Column, expected: Float[np.ndarray, "N _"]) -> Float[np.ndarray, " N"]:
@@ -54,7 +62,7 @@ def _features(p: Predictor, values: Array) -> Float[Array, "B E"]:
 def completed_features(predictor: Predictor, table: Table, fills: Float[np.ndarray, "N D"]) -> np.ndarray:
     """The encoder's features of every cell [N E], gaps filled; of amounts that are often zero, the amount instead of
     whether there is any: a filled gap is neither."""
-    values, owner, amounts = table.values.copy(), feature_owners(predictor), {}
+    values, owner, amounts = table.values.copy(), feature_owners(predictor.layout), {}
     for d, (column, first) in enumerate(zip(table.schema, first_slots(table.schema.used), strict=True)):
         gaps = ~table.seen[:, d]
         for slot in range(first, first + 1 + KINDS[column.kind].has_bounds):
@@ -68,15 +76,8 @@ def completed_features(predictor: Predictor, table: Table, fills: Float[np.ndarr
     return np.nan_to_num(found.astype(np.float32))
 
 
-def feature_owners(predictor: Predictor) -> Int[np.ndarray, " E"]:
+def feature_owners(layout: Layout) -> Int[np.ndarray, " E"]:
     """The column, by its place among the used ones, that each feature belongs to."""
-    layout = predictor.layout
     with jax_runtime():
-        of_column = np.asarray(evaluate.seen_features(layout, np.eye(len(layout.order), dtype=bool)))
+        of_column = feature_columns(layout)
     return np.asarray(layout.order)[of_column.argmax(0)]
-
-
-def stage_inputs(features: np.ndarray, others: np.ndarray, x: np.ndarray, prediction: np.ndarray) -> np.ndarray:
-    """The other columns' features, the position, and the map's prediction without what the rest of it tells."""
-    own = prediction if prediction.shape[1] == 1 else prediction[:, 1:]
-    return np.concatenate([features[:, others], x, own], 1).astype(np.float32)

@@ -1,10 +1,11 @@
 """The second stage: what the map leaves of every column is learned by extra-trees from the row's other cells.
 
 A smooth map of few dimensions sees what all columns share; trees see what is local and what one column says of another,
-and a ridge regression what is linear in a short table. They read the other cells (gaps filled), the row's latent
-position and the map's own prediction. Both of these are computed with the cell itself hidden, and a cell is judged by
-trees that were grown without it, so weights and residuals are those of unseen cells. A second round reads gaps filled
-by the first.
+and a ridge regression what is linear in a short table. Both read the row's other cells, gaps filled. A cell is judged
+by trees and regressions that were learned without it, and by the map with the cell hidden from its row and left out of
+its functions, so weights and residuals are those of unseen cells. (The map's position and prediction are no inputs:
+the map has learned from the cell, and what reads them trusts them more than it can of a gap.) A second round reads gaps
+filled by the first.
 """
 
 from collections.abc import Mapping
@@ -15,12 +16,13 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from plurigp.answers.forest import Forest, grow_out_of_bag
+from plurigp.answers.gap_odds import gap_odds
 from plurigp.answers.map_view import (
     MapView,
     as_number,
     completed_features,
     feature_owners,
-    stage_inputs,
+    view_left_out,
     view_table,
 )
 from plurigp.answers.predictor import Predictor
@@ -110,8 +112,8 @@ class _Learner:
         n_folds = min(N_FOLDS, D)
         self.fold = rng.permuted(np.tile(np.arange(D) % n_folds, (N, 1)), axis=1)
         self.whole = view_table(predictor, table, warn=False)
-        self.hidden = [view_table(predictor, table.hidden(self.fold == k), warn=False) for k in range(n_folds)]
-        self.owner, self.first = feature_owners(predictor), first_slots(table.schema.used)
+        self.hidden = [view_left_out(predictor, table.hidden(self.fold == k), table) for k in range(n_folds)]
+        self.owner, self.first = feature_owners(predictor.layout), first_slots(table.schema.used)
         self._refresh()
 
     def _refresh(self) -> None:
@@ -142,23 +144,22 @@ class _Learner:
         """Learned from gaps filled with the cell in its row, which are the better ones; judged without it."""
         rows = np.flatnonzero(self.table.seen[:, d])
         fold, others = self.fold[rows, d], self.owner != d
-        x = np.stack([view.x for view in self.hidden])[fold, rows]
         prediction = np.stack([view.expected[d] for view in self.hidden])[fold, rows]
-        X = stage_inputs(self.features[rows], others, x, prediction)
-        X_unseen = stage_inputs(self.hidden_features[fold, rows], others, x, prediction)
+        X, X_unseen = self.features[rows][:, others], self.hidden_features[fold, rows][:, others]
         y = self.table.values[rows, self.first[d]]
         target, statistics = _targets(column, y)
+        like_gaps = gap_odds(self.features[:, others], self.table.seen[:, d])
         min_leaf = max(MIN_LEAF, len(rows) // MAX_LEAVES)
         seed = int(self.rng.integers(2**31))
         forest, unseen, excess_var = grow_out_of_bag(X, X_unseen, target, statistics, n_trees, min_leaf, seed)
         if column.levels:
-            weight = weight_of_levels(y.astype(int), prediction, unseen)
+            weight = weight_of_levels(y.astype(int), prediction, unseen, like_gaps)
             return ColumnStage(forest, None, (weight, 0.0), None) if weight > 0 else None
         ridge, linear = cross_fitted_ridge(X, X_unseen, y, self.rng)
-        stacked = stack_numbers(y, prediction[:, 0], unseen[:, 0], linear, excess_var)
+        stacked = stack_numbers(y, prediction[:, 0], unseen[:, 0], linear, like_gaps, excess_var)
         if stacked.later_error > (1 - MIN_GAIN) * stacked.map_error:
             return None
-        law = _law(column, y, stacked, _variance(unseen))
+        law = _law(column, y, stacked, _variance(unseen), like_gaps)
         return ColumnStage(forest, ridge if stacked.weights[1] > 0 else None, stacked.weights, law)
 
 
@@ -173,14 +174,16 @@ def _targets(column: Column, y: Float[np.ndarray, " n"]) -> tuple[np.ndarray, np
     return y[:, None], np.stack([y, f, f**2], 1)
 
 
-def _law(column: Column, y: np.ndarray, stacked: Stacked, var: Float[np.ndarray, " n"]) -> ResidualLaw:
+def _law(
+    column: Column, y: np.ndarray, stacked: Stacked, var: Float[np.ndarray, " n"], cell_weights: np.ndarray
+) -> ResidualLaw:
     """Of residuals on the scale of the column's feature, as small as they will be when all trees answer."""
     scale = LIKELIHOODS[column.kind].scale
     assert scale is not None
     shrink = np.sqrt(stacked.later_error / stacked.error) if stacked.error > 0 else 1.0
     residuals = (scale.forward(y) - scale.forward(stacked.mean)) * shrink
     zero_below = float(y[y > 0].min()) / 2 if KINDS[column.kind].often_zero and (y > 0).any() else 0.0
-    return residual_law(residuals, var, zero_below)
+    return residual_law(residuals, var, cell_weights, zero_below)
 
 
 def _variance(leaf_means: Float[np.ndarray, "n 3"]) -> Float[np.ndarray, " n"]:
@@ -195,14 +198,14 @@ def apply_round(
 ) -> dict[int, Correction]:
     """The corrections of all gaps, or of these."""
     gaps = ~view.table.seen if gaps is None else gaps
-    features, owner = completed_features(predictor, view.table, view.fills), feature_owners(predictor)
+    features, owner = completed_features(predictor, view.table, view.fills), feature_owners(predictor.layout)
     found: dict[int, Correction] = {}
     for d, stage in corrections.items():
         rows = np.flatnonzero(gaps[:, d])
         if len(rows) == 0:
             continue
         own = view.expected[d][rows]
-        X = stage_inputs(features[rows], owner != d, view.x[rows], own)
+        X = features[rows][:, owner != d]
         trees = stage.forest.mean(X)
         var = np.zeros(len(rows)) if stage.law is None else _variance(trees)
         found[d] = Correction(rows, stage.mean(own, trees, X), var, stage.law)
@@ -210,7 +213,7 @@ def apply_round(
 
 
 def refilled(view: MapView, corrections: Mapping[int, Correction]) -> MapView:
-    """The view with corrected gaps; the map's own expectations stay, since trees read them."""
+    """The view with corrected gaps; the map's own expectations stay, since corrections mix with them."""
     fills = view.fills.copy()
     for d, found in corrections.items():
         fills[found.rows, d] = as_number(view.table.schema.columns[d], found.expected)

@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy.stats import t as student
 
+from plurigp.answers.gap_odds import effective_cells
 from plurigp.answers.pit import KNOTS, pit_maps
 
 PRIOR_CELLS = 10  # a weight is shrunk towards the map as if so many further cells had spoken for it
@@ -33,18 +34,19 @@ def stack_numbers(
     map_: Float[np.ndarray, " n"],
     trees: Float[np.ndarray, " n"],
     ridge: Float[np.ndarray, " n"],
+    cell_weights: Float[np.ndarray, " n"],
     excess_var: float = 0.0,
 ) -> Stacked:
-    """Weights on the simplex with the least squared error, shrunk towards the map.
+    """Weights on the simplex with the least squared error over weighted cells, shrunk towards the map.
 
     `excess_var` is what the variance of `trees` has here beyond what it will have when they are used.
     """
     candidates = np.stack([map_, trees, ridge], 1)
     errors = candidates - y[:, None]
-    now = errors.T @ errors / len(y)
+    now = errors.T @ (errors * cell_weights[:, None]) / cell_weights.sum()
     later = now - np.diag([0.0, min(excess_var, 0.5 * now[1, 1]), 0.0])
     losses = np.einsum("wi,ij,wj->w", SIMPLEX, later, SIMPLEX) + TIE * now[0, 0] * (1 - SIMPLEX[:, MAP_ALONE])
-    trust = _trust(len(y))
+    trust = _trust(cell_weights)
     weights = trust * SIMPLEX[losses.argmin()] + (1 - trust) * SIMPLEX[MAP_ALONE]
     error, later_error = (float(weights @ gram @ weights) for gram in (now, later))
     return Stacked(
@@ -53,17 +55,21 @@ def stack_numbers(
 
 
 def weight_of_levels(
-    y: Int[np.ndarray, " n"], map_: Float[np.ndarray, "n K"], other: Float[np.ndarray, "n K"]
+    y: Int[np.ndarray, " n"],
+    map_: Float[np.ndarray, "n K"],
+    other: Float[np.ndarray, "n K"],
+    cell_weights: Float[np.ndarray, " n"],
 ) -> float:
-    """The weight with the best log score, shrunk towards the map."""
+    """The weight with the best log score over weighted cells, shrunk towards the map."""
     at = np.arange(len(y))
     own, others = map_[at, y], other[at, y]
     weights = np.linspace(0, 1, 41)
-    scores = [np.log(np.maximum((1 - w) * own + w * others, LEAST_SHARE)).mean() for w in weights]
-    return float(weights[int(np.argmax(scores))]) * _trust(len(y))
+    scores = [cell_weights @ np.log(np.maximum((1 - w) * own + w * others, LEAST_SHARE)) for w in weights]
+    return float(weights[int(np.argmax(scores))]) * _trust(cell_weights)
 
 
-def _trust(n_cells: int) -> float:
+def _trust(cell_weights: Float[np.ndarray, " n"]) -> float:
+    n_cells = effective_cells(cell_weights)
     return n_cells / (n_cells + PRIOR_CELLS)
 
 
@@ -105,28 +111,34 @@ def _mixed(var: Float[np.ndarray, " n"], mean_var: float, local: float) -> Float
     return local * var + (1 - local) * mean_var + 1e-6 * mean_var + 1e-12
 
 
-def residual_law(r: Float[np.ndarray, " n"], var: Float[np.ndarray, " n"], zero_below: float = 0.0) -> ResidualLaw:
-    """Maximum likelihood over centre and scale for each share and degree; the best pair, recalibrated."""
-    mean_var = float(var.mean())
+def residual_law(
+    r: Float[np.ndarray, " n"],
+    var: Float[np.ndarray, " n"],
+    cell_weights: Float[np.ndarray, " n"],
+    zero_below: float = 0.0,
+) -> ResidualLaw:
+    """Maximum weighted likelihood over centre and scale for each share and degree; the best pair, recalibrated."""
+    mean_var, shares = float(var.mean()), cell_weights / cell_weights.sum()
     best: tuple[float, ResidualLaw] | None = None
     for local in LOCAL_SHARES:
         v = _mixed(var, mean_var, local)
         for degrees in DEGREES:
-            centre, scale = _location_and_scale(r, v, degrees)
-            score = float(student.logpdf((r - centre) / (scale * np.sqrt(v)), degrees).mean())
-            score -= float(np.log(scale) + 0.5 * np.log(v).mean())
+            centre, scale = _location_and_scale(r, v, shares, degrees)
+            score = float(shares @ student.logpdf((r - centre) / (scale * np.sqrt(v)), degrees))
+            score -= float(np.log(scale) + 0.5 * shares @ np.log(v))
             if best is None or score > best[0]:
                 best = score, ResidualLaw(centre, scale, degrees, local, mean_var, zero_below, KNOTS)
     assert best is not None
     law = best[1]
-    return law._replace(G=pit_maps([law.cdf(r, var)])[0])
+    return law._replace(G=pit_maps([law.cdf(r, var)], [cell_weights])[0])
 
 
-def _location_and_scale(r: np.ndarray, v: np.ndarray, degrees: float) -> tuple[float, float]:
+def _location_and_scale(r: np.ndarray, v: np.ndarray, shares: np.ndarray, degrees: float) -> tuple[float, float]:
     """Of residuals with variances proportional to v, by expectation–maximisation of Student's t."""
-    centre, scale2 = float(np.median(r)), max(float(np.mean(r**2 / v)), 1e-12)
+    centre, scale2 = float(np.median(r)), max(float(shares @ (r**2 / v)), 1e-12)
     for _ in range(EM_STEPS):
         weights = (degrees + 1) / (degrees + (r - centre) ** 2 / (scale2 * v))
-        centre = float((weights / v * r).sum() / (weights / v).sum())
-        scale2 = max(float((weights * (r - centre) ** 2 / v).mean()), 1e-12)
+        own = shares * weights / v
+        centre = float((own * r).sum() / own.sum())
+        scale2 = max(float((own * (r - centre) ** 2).sum()), 1e-12)
     return centre, float(np.sqrt(scale2))

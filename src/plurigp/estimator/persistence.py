@@ -153,7 +153,7 @@ def load_fitted(coder: Coder, arrays: dict[str, np.ndarray], manifest: dict[str,
     model, q = model_from_arrays(arrays, settings, layout)
     check_thetas(model.thetas, coder.schema, layout)
     history = as_history(dict(manifest["history"]))
-    stage, elbo = stage_from_arrays(arrays, len(layout.order)), float(manifest["elbo"])
+    stage, elbo = stage_from_arrays(arrays, layout), float(manifest["elbo"])
     return FittedModel(coder, settings, model, q, maps, elbo, str(manifest["stopped"]), history, stage)
 
 

@@ -5,11 +5,13 @@ from collections.abc import Mapping
 import numpy as np
 
 from plurigp.answers.forest import LEAF, Forest
+from plurigp.answers.map_view import feature_owners
 from plurigp.answers.pit import KNOTS
 from plurigp.answers.ridge import Ridge
 from plurigp.answers.second_stage import ColumnStage, SecondStage
 from plurigp.answers.stacking import ResidualLaw
 from plurigp.core.types import DataError
+from plurigp.likelihoods.layout import Layout
 
 PREFIX = "second_stage"
 N_RIDGE = len(Ridge._fields) - 1  # its numbers, beside the coefficients
@@ -30,8 +32,11 @@ def stage_arrays(stage: SecondStage | None) -> dict[str, np.ndarray]:
     return named
 
 
-def stage_from_arrays(arrays: Mapping[str, np.ndarray], n_columns: int) -> SecondStage | None:
-    """The inverse of `stage_arrays`."""
+def stage_from_arrays(arrays: Mapping[str, np.ndarray], layout: Layout) -> SecondStage | None:
+    """The inverse of `stage_arrays`; trees and regressions must read the features of the other columns."""
+    if not any(name.startswith(f"{PREFIX}.") for name in arrays):
+        return None
+    n_features = np.bincount(feature_owners(layout), minlength=len(layout.order))
     found: dict[int, dict[int, ColumnStage]] = {}
     for name in arrays:
         parts = name.split(".")
@@ -40,13 +45,14 @@ def stage_from_arrays(arrays: Mapping[str, np.ndarray], n_columns: int) -> Secon
         number, d = int(parts[1]), int(parts[2])
         path = f"{PREFIX}.{number}.{d}"
         missing = [field for field in Forest._fields if f"{path}.{field}" not in arrays]
-        if missing or not 0 <= d < n_columns:
+        if missing or not 0 <= d < len(n_features):
             raise DataError(f"the saved model's second stage is not whole at {path!r}; save the model again")
         forest = Forest(*(arrays[f"{path}.{field}"] for field in Forest._fields))
         stacking, ridge = arrays[name], arrays.get(f"{path}.ridge")
-        if not _are_trees(forest) or stacking.shape not in ((2,), (2 + N_LAW + len(KNOTS),)):
+        n_inputs = int(n_features.sum() - n_features[d])
+        if not _are_trees(forest, n_inputs) or stacking.shape not in ((2,), (2 + N_LAW + len(KNOTS),)):
             raise DataError(f"the saved model's arrays {path!r} are not those of trees; save the model again")
-        found.setdefault(number, {})[d] = ColumnStage(forest, _ridge(ridge, path), *_stacking(stacking))
+        found.setdefault(number, {})[d] = ColumnStage(forest, _ridge(ridge, n_inputs, path), *_stacking(stacking))
     if not found:
         return None
     return SecondStage(tuple(dict(sorted(found.get(number, {}).items())) for number in range(max(found) + 1)))
@@ -58,20 +64,21 @@ def _stacking(numbers: np.ndarray) -> tuple[tuple[float, float], ResidualLaw | N
     return (float(numbers[0]), float(numbers[1])), law
 
 
-def _ridge(numbers: np.ndarray | None, path: str) -> Ridge | None:
+def _ridge(numbers: np.ndarray | None, n_inputs: int, path: str) -> Ridge | None:
     if numbers is None:
         return None
-    if numbers.ndim != 1 or len(numbers) <= N_RIDGE or not np.isfinite(numbers).all():
+    if numbers.shape != (N_RIDGE + n_inputs,) or not np.isfinite(numbers).all():
         raise DataError(f"the saved model's array '{path}.ridge' is not that of a regression; save the model again")
     return Ridge(numbers[N_RIDGE:], *numbers[:N_RIDGE].tolist())
 
 
-def _are_trees(forest: Forest) -> bool:
-    """One entry per node, and children behind their parents: every path ends at a leaf."""
+def _are_trees(forest: Forest, n_inputs: int) -> bool:
+    """One entry per node, and children behind their parents: every path ends at a leaf and reads what is there."""
     n = len(forest.feature)
     same_length = all(len(array) == n for array in forest[2:])
     if not same_length or forest.value.ndim != 2 or not ((forest.roots >= 0) & (forest.roots < n)).all():
         return False
     inner = np.flatnonzero(forest.feature != LEAF)
     sides = (forest.left[inner], forest.right[inner])
-    return bool((forest.feature >= LEAF).all() and all(((side > inner) & (side < n)).all() for side in sides))
+    known = (forest.feature >= LEAF) & (forest.feature < n_inputs)
+    return bool(known.all() and all(((side > inner) & (side < n)).all() for side in sides))
