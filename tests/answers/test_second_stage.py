@@ -149,6 +149,14 @@ def test_levels_are_weighted_by_their_log_score():
     assert weight_of_levels(y, flat, truth, np.ones(800)) > 0.8
 
 
+def test_no_residual_is_drawn_far_beyond_those_seen():
+    """Amounts of skewed columns are e to the residual: a Student t with two degrees would draw them without bound."""
+    r = np.random.default_rng(0).standard_t(2, 80)
+    law = residual_law(r, np.ones(80), np.ones(80))
+    ends = law.quantile(np.array([1e-12, 1 - 1e-12]), np.ones(2))
+    assert np.abs(ends - law.centre).max() <= 1.5 * np.abs(r - law.centre).max() * (1 + 1e-9)
+
+
 def test_residuals_follow_their_law():
     rng = np.random.default_rng(4)
     var = rng.gamma(2.0, 1.0, 4000)

@@ -16,6 +16,7 @@ MAP_ALONE = 0  # its place there, and the map's among the three
 TIE = 1e-9  # share of the error by which the map wins among equals
 LOCAL_SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 EM_STEPS = 15
+BEYOND = 1.5  # times the largest residual seen is the largest that is drawn
 LEAST_SHARE = 1e-4  # of a level, before its logarithm
 
 
@@ -85,6 +86,7 @@ class ResidualLaw(NamedTuple):
     local: float
     mean_var: float
     zero_below: float  # amounts below it are zeros; 0 in columns without zeros of their own
+    reach: float  # |(r − centre) / sd| beyond which nothing is drawn: on a log scale few degrees would have no bound
     G: Float[np.ndarray, " K"]  # PIT map of the standardised residuals
 
     def sd(self, var: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
@@ -95,8 +97,9 @@ class ResidualLaw(NamedTuple):
         return np.interp(student.cdf((r - self.centre) / self.sd(var), self.degrees), KNOTS, self.G)
 
     def quantile(self, u: Float[np.ndarray, "... n"], var: Float[np.ndarray, " n"]) -> Float[np.ndarray, "... n"]:
-        """The inverse of `cdf`, for u in (0, 1)."""
-        return self.centre + self.sd(var) * student.ppf(np.interp(u, self.G, KNOTS), self.degrees)
+        """The inverse of `cdf`, for u in (0, 1), within reach."""
+        z = np.clip(student.ppf(np.interp(u, self.G, KNOTS), self.degrees), -self.reach, self.reach)
+        return self.centre + self.sd(var) * z
 
     def log_density(self, r: Float[np.ndarray, " n"], var: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
         """log of the derivative of `cdf`."""
@@ -127,10 +130,11 @@ def residual_law(
             score = float(shares @ student.logpdf((r - centre) / (scale * np.sqrt(v)), degrees))
             score -= float(np.log(scale) + 0.5 * shares @ np.log(v))
             if best is None or score > best[0]:
-                best = score, ResidualLaw(centre, scale, degrees, local, mean_var, zero_below, KNOTS)
+                best = score, ResidualLaw(centre, scale, degrees, local, mean_var, zero_below, np.inf, KNOTS)
     assert best is not None
     law = best[1]
-    return law._replace(G=pit_maps([law.cdf(r, var)], [cell_weights])[0])
+    reach = BEYOND * float(np.abs((r - law.centre) / law.sd(var)).max())
+    return law._replace(reach=reach, G=pit_maps([law.cdf(r, var)], [cell_weights])[0])
 
 
 def _location_and_scale(r: np.ndarray, v: np.ndarray, shares: np.ndarray, degrees: float) -> tuple[float, float]:
