@@ -2,6 +2,7 @@
 
 import json
 import time
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plurigp.core.types import DataError
-from plurigp.data import KINDS, Coder, Column, Schema, infer_schema
+from plurigp.data import KINDS, Coder, Column, Schema, Table, infer_schema
+from plurigp.data.table import take_rows
 
 
 @pytest.fixture
@@ -332,3 +334,13 @@ def test_small_values_of_whole_positive_columns_can_be_read_again(kind):
         assert made["days"].min() == 1
         assert made["days"].dtype == "Int64"
         coder.table(made)
+
+
+def test_rows_are_taken_with_their_covariates():
+    coded = Table(
+        np.arange(6.0).reshape(3, 2), np.ones((3, 2), bool), Schema(()), pd.RangeIndex(3), np.arange(3.0)[:, None]
+    )
+    taken = take_rows(coded, np.array([2, 0]))
+    np.testing.assert_array_equal(taken.covariates, [[2.0], [0.0]])
+    np.testing.assert_array_equal(taken.values, [[4.0, 5.0], [0.0, 1.0]])
+    assert take_rows(replace(coded, covariates=None), np.array([1])).covariates is None

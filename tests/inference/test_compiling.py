@@ -108,3 +108,12 @@ def test_a_program_within_another_is_its_function():
     double = Program(lambda x: 2 * x)
     assert float(Program(lambda x: double(x) + 1)(3.0)) == 7
     assert float(jax.grad(lambda x: double(x) ** 2)(3.0)) == 24
+
+
+@pytest.mark.parametrize(("limit", "times"), [(0, 1), (10**9, 0)])
+def test_programs_are_forgotten_before_memory_maps_run_out(monkeypatch, limit, times):
+    cleared = []
+    monkeypatch.setattr(compiling, "MAX_MEMORY_MAPS", limit)
+    monkeypatch.setattr(jax, "clear_caches", lambda: cleared.append(1))
+    compiling.forget_programs_in_time()
+    assert len(cleared) == times

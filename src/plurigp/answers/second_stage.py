@@ -29,6 +29,7 @@ from plurigp.answers.predictor import Predictor
 from plurigp.answers.ridge import Ridge, cross_fitted_ridge
 from plurigp.answers.stacking import ResidualLaw, Stacked, residual_law, stack_numbers, weight_of_levels
 from plurigp.data import KINDS, Column, Table
+from plurigp.data.table import take_rows
 from plurigp.likelihoods.layout import first_slots
 from plurigp.likelihoods.registry import LIKELIHOODS
 
@@ -94,8 +95,7 @@ def fit_second_stage(predictor: Predictor, table: Table, seed: int) -> SecondSta
     if D < 2:
         return None
     if N > MAX_ROWS:
-        rows = np.sort(rng.choice(N, MAX_ROWS, replace=False))
-        table = replace(table, values=table.values[rows], seen=table.seen[rows], index=table.index[rows])
+        table = take_rows(table, np.sort(rng.choice(N, MAX_ROWS, replace=False)))
     learner = _Learner(predictor, table, rng)
     first = learner.learn(0)
     learner.refill(first)

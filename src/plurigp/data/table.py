@@ -46,7 +46,9 @@ class Table:
 
 def take_rows(table: Table, rows: np.ndarray) -> Table:
     """Some rows of a table, by number."""
-    return replace(table, values=table.values[rows], seen=table.seen[rows], index=table.index[rows])
+    covariates = None if table.covariates is None else table.covariates[rows]
+    taken = replace(table, values=table.values[rows], seen=table.seen[rows], index=table.index[rows])
+    return replace(taken, covariates=covariates)
 
 
 class CodedColumn(NamedTuple):

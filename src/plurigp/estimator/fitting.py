@@ -23,7 +23,7 @@ from plurigp.estimator.components import choose_components
 from plurigp.estimator.progress import FitProgress
 from plurigp.inference.batches import TrainingTable
 from plurigp.inference.bound import BoundSpec
-from plurigp.inference.compiling import jax_runtime
+from plurigp.inference.compiling import forget_programs_in_time, jax_runtime
 from plurigp.inference.divergence import Diverged
 from plurigp.inference.gp.linalg import JITTER
 from plurigp.inference.gp.sparse import Posterior, zero_posterior
@@ -57,6 +57,7 @@ class FittedModel:
 
 def fit_model(table: TrainingTable, coder: Coder, given: Mapping[str, Any], checkpoint: Checkpoint) -> FittedModel:
     """Train n_init times, keep the run with the best bound and calibrate it; `given` are PluriGP's parameters."""
+    forget_programs_in_time()
     layout, n_rows, n_seen = make_layout(coder.schema), table.n_rows, table.count_seen()
     given = {**given, "n_components": _n_components(given, layout, table)}
     settings, schedule = _settings(given, n_rows), _schedule(given, n_rows)

@@ -2,6 +2,7 @@
 change, compiled programs cached on disk), and compilation ahead of time in a background thread."""
 
 import atexit
+import gc
 import hashlib
 import os
 import platform
@@ -24,6 +25,7 @@ from plurigp.core.types import INTERRUPTED
 CACHE_VARIABLE = "PLURIGP_CACHE"  # a folder for compiled programs; empty switches the cache off
 MAX_CACHE_BYTES = 2**30  # of all programs; the least recently used ones go first
 MIN_COMPILE_SECONDS = 0.3  # programs that compile faster are not cached
+MAX_MEMORY_MAPS = 30_000  # of this process; Linux allows 65,530, and a compiled program takes about ten
 
 
 def cache_folder() -> Path | None:
@@ -99,6 +101,16 @@ def _set_cache(folder: str | None, seconds: float) -> None:
     jax.config.update("jax_compilation_cache_dir", folder)
     jax.config.update("jax_persistent_cache_min_compile_time_secs", seconds)
     compilation_cache.reset_cache()
+
+
+def forget_programs_in_time() -> None:
+    """Before a process that has compiled for many shapes runs out of memory maps, which ends it with a crash, drop all
+    compiled programs; those that are needed again come from the cache on disk."""
+    maps = Path("/proc/self/maps")
+    with suppress(OSError):
+        if maps.read_bytes().count(b"\n") > MAX_MEMORY_MAPS:
+            jax.clear_caches()
+            gc.collect()
 
 
 # --- programs ---
