@@ -12,6 +12,7 @@ from plurigp.study.findings.valley import (
     FEWEST_ROWS,
     FLANKS,
     HISTOGRAM,
+    LEVEL_GROUND,
     MIDDLES,
     Cloud,
     Counts,
@@ -278,7 +279,7 @@ def counts_of_two(middle, flanks, widths, separation=3.0, histogram=0.0) -> Coun
 def test_one_pair_of_halves_by_hand():
     first = counts_of_two(10, (40, 30), (1.0, 0.5), separation=3.0, histogram=1)
     second = counts_of_two(5, (50, 20), (2.0, 1.5), separation=5.0, histogram=2)
-    shares = {width: 0.95 * width / (0.95 * width + 1) for width in (1.0, 0.5, 2.0, 1.5)}
+    shares = {width: LEVEL_GROUND * width / (LEVEL_GROUND * width + 1) for width in (1.0, 0.5, 2.0, 1.5)}
     z = []
     for (n_1, w_1), (n_2, w_2) in (((40, 1.0), (50, 2.0)), ((30, 0.5), (20, 1.5))):
         excess = shares[w_1] * (10 + n_1) - 10 + shares[w_2] * (5 + n_2) - 5

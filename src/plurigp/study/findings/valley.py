@@ -18,7 +18,7 @@ CURVE_POINTS = 101  # between which arc lengths are interpolated
 FLANKS, MIDDLES = (0.4, 0.67, 1.0), (0.25, 0.5, 0.75)  # half widths of flanks in sds; widths as shares of the gap
 FEWEST_ROWS = 4  # of a cluster among the rows seen, to lay intervals by
 HISTOGRAM = np.linspace(-1.0, 2.0, 37)  # places along the curve, 0 at one centre and 1 at the other
-LEVEL_GROUND = 0.95  # density of the middle over that of a flank: a map that is stretched there a little has no valley
+LEVEL_GROUND = 0.9  # density of the middle over that of a flank: a map that is stretched there a little has no valley
 LEAST_VARIANCE = 0.3  # of a z averaged over splits: it is estimated, and an estimate may be too small
 
 
