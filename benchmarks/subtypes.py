@@ -52,10 +52,11 @@ NOT_NEEDED = {"max_clusters": 2, "mixture_inits": 1, "n_permutations": 20}  # th
 SMALL = 0.15  # share of the one group
 
 
-def run_study(frame: pd.DataFrame, schema: Any, given: argparse.Namespace, seed: int = 0) -> tuple[StudyResult, float]:
+def run_study(frame: pd.DataFrame, schema: Any, given: argparse.Namespace, key: str) -> tuple[StudyResult, float]:
     """A study with the defaults, but for what the command line makes cheaper; and its seconds."""
     started = time.perf_counter()
-    result = Study(schema=schema, n_jobs=given.jobs, random_state=seed, **asked(given)).fit(frame)
+    out = given.keep / key.replace(" ", "-").replace("/", "_") if given.keep else None
+    result = Study(schema=schema, out=out, n_jobs=given.jobs, **asked(given)).fit(frame)
     return result, time.perf_counter() - started
 
 
@@ -142,7 +143,7 @@ def tables(given: argparse.Namespace) -> Iterator[tuple[str, dict[str, Any]]]:
             if key in given.done:
                 continue
             frame, labels, schema = labelled.load(name, given.folder)
-            result, seconds = run_study(labelled.hide(frame, share, seed=0), schema, given)
+            result, seconds = run_study(labelled.hide(frame, share, seed=0), schema, given, key)
             K = len(np.unique(labels))
             cut, probability = cut_into(result.latent.mean, result.latent.sd, K)
             yield (
@@ -271,6 +272,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--restarts", type=int)
     parser.add_argument("--components", nargs="+", type=int)
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--keep", type=Path, help="folder to keep the studies of the labelled tables in")
     parser.add_argument("--out", type=Path, default=RESULTS / "subtypes.json")
     return parser.parse_args()
 
