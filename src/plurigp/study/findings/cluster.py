@@ -135,8 +135,8 @@ def fit_mixture(
 
     Each covariance is that of its own rows and of `shrinkage` · (Q + 2) rows of the pooled covariance: one family from
     covariances of their own to a common one, of which the evidence takes what the table can afford. Every start is
-    tried for a few steps, and the best of each shrinkage goes on; with `rows`, from the means of positions to what the
-    cells say of them.
+    tried for a few steps, the best of each shrinkage goes on, and of these the best; with `rows`, from the means of
+    positions to what the cells say of them.
     """
     x = np.asarray(x, float)
     with single_blas_thread(), warnings.catch_warnings():
@@ -147,22 +147,30 @@ def fit_mixture(
         for shrinkage in shrinkages if K > 1 else (0.0,):
             tried = [maximise(moments, start, shrinkage, TRYING_STEPS) for start in shares]
             best = max(tried, key=lambda trial: _evidence(trial[0], len(x), shrinkage))[1]
-            fits.append(_fitted(moments, best, shrinkage, rows))
-    return max(fits, key=lambda fit: fit.evidence)
+            fits.append(_fitted(moments, best, shrinkage))
+        return _with_uncertainty(max(fits, key=lambda fit: fit.evidence), rows, len(x))
 
 
 def refit_mixture(x: np.ndarray, shares: np.ndarray, shrinkage: float, rows: NoisyRows | None = None) -> Mixture:
     """The mixture that expectation maximisation reaches from each row's shares [N C]: component for component the one
     that the shares are of, learned anew from these rows."""
     with single_blas_thread():
-        return _fitted(moments_of(np.asarray(x, float)), shares, shrinkage, rows).mixture
+        return _with_uncertainty(_fitted(moments_of(np.asarray(x, float)), shares, shrinkage), rows, len(x)).mixture
 
 
-def _fitted(moments: np.ndarray, shares: np.ndarray, shrinkage: float, rows: NoisyRows | None) -> FittedMixture:
-    reached = maximise(moments, shares, shrinkage, MOST_STEPS)[0]
-    if rows is not None:
-        reached = maximise_noisy(rows, reached.mixture, shrinkage)
-    return FittedMixture(reached.mixture, shrinkage, reached.log_density, _evidence(reached, len(moments), shrinkage))
+def _fitted(moments: np.ndarray, shares: np.ndarray, shrinkage: float) -> FittedMixture:
+    return _as_fitted(maximise(moments, shares, shrinkage, MOST_STEPS)[0], shrinkage, len(moments))
+
+
+def _with_uncertainty(fitted: FittedMixture, rows: NoisyRows | None, N: int) -> FittedMixture:
+    """The same mixture, gone on to what the cells of the rows say of their positions."""
+    if rows is None:
+        return fitted
+    return _as_fitted(maximise_noisy(rows, fitted.mixture, fitted.shrinkage), fitted.shrinkage, N)
+
+
+def _as_fitted(reached: Maximum, shrinkage: float, N: int) -> FittedMixture:
+    return FittedMixture(reached.mixture, shrinkage, reached.log_density, _evidence(reached, N, shrinkage))
 
 
 def _evidence(reached: Maximum, N: int, shrinkage: float) -> float:
