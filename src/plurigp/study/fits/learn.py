@@ -61,6 +61,8 @@ def learn(pool: Pool, frame: pd.DataFrame, config: StudyConfig) -> Maps:
     """Run what is not finished yet, in four stages, each of which needs the one before."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # a mixture that reaches max_iter is good enough
+        # joblib replaces a worker that compiled programs have made large, and its task is not lost
+        warnings.filterwarnings("ignore", "A worker stopped while some jobs", UserWarning)
         return _learn(pool, frame, config)
 
 
