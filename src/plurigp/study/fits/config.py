@@ -51,8 +51,8 @@ class StudyConfig:
     test_share, hidden_share, selection_rows : held-out rows, the share of their cells to predict, and how many rows the
         choice of n_components looks at.
     max_clusters, mixture_inits, outlier_share : the paper's mixture; smaller clusters are outliers.
-    n_subtypes : "evidence" (the number of clusters with most evidence; a table without subtypes is described in strata
-        all the same), "paper" (the number of its mixture) or a number.
+    n_subtypes : "evidence" (the smallest number of clusters that holds nine tenths of the evidence for groups; a table
+        without subtypes is described in strata all the same), "paper" (the number of its mixture) or a number.
     max_subtypes : how many are tried.
     n_refits, n_permutations, n_references : random halves (in complementary pairs), label permutations, and
         structureless tables, with two half maps each, to see how often the test finds groups in such a table.
