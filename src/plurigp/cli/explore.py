@@ -43,7 +43,7 @@ def explore(  # long: its options
     title: Annotated[str | None, typer.Option(metavar="TEXT", help="Title of the page.")] = None,
     force: Force = False,
 ) -> None:
-    """Write a page to walk on the map with, in any browser.
+    """Write the map as an interactive page for any browser.
 
     The page holds the trained model itself. It places a patient from whatever is known, shows what a patient at any
     point would look like, compares groups and explains the dimensions. It needs no server, no network and no

@@ -68,7 +68,7 @@ def study(  # long: its options
         list[float] | None, typer.Option(metavar="T", help="Report the risk within this time; repeatable.")
     ] = None,
     groups: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Column of the patient of a row: no split separates his rows.")
+        str | None, typer.Option(metavar="COLUMN", help="Column of a row's patient; no split divides a patient.")
     ] = None,
     weights: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="Column that says how often each row counts.")
