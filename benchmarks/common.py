@@ -70,8 +70,12 @@ def saved(name: str) -> dict:
 def save(name: str, result: dict) -> None:
     """Results with the versions they came from."""
     RESULTS.mkdir(exist_ok=True)
-    versions = {"plurigp": plurigp.__version__, "jax": jax.__version__, "python": platform.python_version()}
-    versions |= {"commit": current_commit()}
     path = RESULTS / f"{name}.json"
-    path.write_text(json.dumps({"versions": versions, **result}, indent=1) + "\n")
+    path.write_text(json.dumps({"versions": versions(), **result}, indent=1) + "\n")
     print(f"wrote benchmarks/results/{path.name}")
+
+
+def versions() -> dict:
+    """Of what is measured."""
+    told = {"plurigp": plurigp.__version__, "jax": jax.__version__, "python": platform.python_version()}
+    return told | {"commit": current_commit()}

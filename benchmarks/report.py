@@ -13,6 +13,7 @@ from asked_sections import adjusted, repeated
 from gap_sections import calibration, encoders, hiding, imputation, imputers, latency, pooling
 from provenance import changed_modules, measured_at, provenance
 from study_sections import killed, planted, size, split, support
+from subtypes_tables import sections
 from trust_sections import calibration_cost, covariance_weight, interrupts, membership, sbc, steady
 
 from plurigp_paper.charts import line_chart
@@ -238,6 +239,11 @@ def waiting(result):
     return [*lines, f"\n`plurigp --help`: {result['help']:.2f} s."]
 
 
+def subtypes(result):
+    peers = HERE / "results" / "subtypes_peers.json"
+    return sections(result, json.loads(peers.read_text()) if peers.exists() else {})
+
+
 SECTIONS = {
     "recovery": ("Recovery", recovery),
     "likelihoods": ("Composite or Gaussian likelihoods", likelihoods),
@@ -263,6 +269,7 @@ SECTIONS = {
     "adjusted": ("Covariates, weights, views", adjusted),
     "repeated": ("Several rows per patient", repeated),
     "covariance_weight": ("KL covariance weight", covariance_weight),
+    "subtypes": ("Subtypes", subtypes),
     "study_planted": ("Planted subtypes", planted),
     "study_size": ("False positive rate of robust subtypes", size),
     "study_split": ("False positive rate of characteristics", split),

@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 import labelled
 import numpy as np
 import pandas as pd
-from common import RESULTS
+from common import RESULTS, versions
 from peers.groupers import PEERS, TIME_LIMIT, Worker
 from planted import CONTINUA, NARROW, WIDE, continuum, one_group, planted_groups, table_of
 from scipy.optimize import linear_sum_assignment
@@ -249,6 +249,7 @@ def keep(path: Path, section: str, entries: Iterator[tuple[str, dict[str, Any]]]
     """Every entry as soon as it is there, beside what others have written meanwhile."""
     for key, entry in entries:
         held = json.loads(path.read_text()) if path.exists() else {}
+        held["versions"] = versions()
         held.setdefault(section, {})[key] = entry | {"settings": settings}
         path.write_text(json.dumps(held, indent=1) + "\n")
         shown = {name: entry[name] for name in ("given", "found", "n_strata", "n_groups", "n_robust") if name in entry}
@@ -281,10 +282,10 @@ if __name__ == "__main__":
     given = parsed()
     held = json.loads(given.out.read_text()) if given.out.exists() else {}
     if given.section == "show":
-        from subtypes_tables import show
+        from subtypes_tables import sections
 
         peers = given.out.with_name("subtypes_peers.json")
-        show(held, json.loads(peers.read_text()) if peers.exists() else {})
+        print(*sections(held, json.loads(peers.read_text()) if peers.exists() else {}), sep="\n")
     else:
         given.done = set(held.get(given.section, {}))
         settings = {name: getattr(given, name) for name in ("refits", "restarts", "components")}

@@ -151,14 +151,13 @@ def _own_agreement(maps: Maps, component: np.ndarray, K: int, config: StudyConfi
 
 def clustering_frame(maps: Maps) -> pd.DataFrame:
     """One line per number of clusters; `gain` is its evidence over that of one cluster, in nats per row."""
-    rungs = maps.ladder if maps.cut.n_clusters <= len(maps.ladder) else [*maps.ladder, maps.cut]
     N = len(maps.latent.arrays["mean"])
     return pd.DataFrame(
         {
-            "n_clusters": [rung.n_clusters for rung in rungs],
-            "gain": [(rung.evidence - maps.ladder[0].evidence) / N for rung in rungs],
-            "shrinkage": [rung.shrinkage for rung in rungs],
-            "chosen": [rung.n_clusters == maps.cut.n_clusters for rung in rungs],
+            "n_clusters": [rung.n_clusters for rung in maps.ladder],
+            "gain": [(rung.evidence - maps.ladder[0].evidence) / N for rung in maps.ladder],
+            "shrinkage": [rung.shrinkage for rung in maps.ladder],
+            "chosen": [rung.n_clusters == maps.cut.n_clusters for rung in maps.ladder],
         }
     )
 

@@ -148,39 +148,39 @@ def fit_mixture(
             tried = [maximise(moments, start, shrinkage, TRYING_STEPS) for start in shares]
             best = max(tried, key=lambda trial: _evidence(trial[0], len(x), shrinkage))[1]
             fits.append(_fitted(moments, best, shrinkage))
-        return _with_uncertainty(max(fits, key=lambda fit: fit.evidence), rows, len(x))
+    best = max(fits, key=lambda fit: fit.evidence)
+    return best if rows is None else with_uncertainty(best, rows)
 
 
 def refit_mixture(x: np.ndarray, shares: np.ndarray, shrinkage: float, rows: NoisyRows | None = None) -> Mixture:
     """The mixture that expectation maximisation reaches from each row's shares [N C]: component for component the one
     that the shares are of, learned anew from these rows."""
     with single_blas_thread():
-        return _with_uncertainty(_fitted(moments_of(np.asarray(x, float)), shares, shrinkage), rows, len(x)).mixture
+        fitted = _fitted(moments_of(np.asarray(x, float)), shares, shrinkage)
+    return (fitted if rows is None else with_uncertainty(fitted, rows)).mixture
 
 
 def _fitted(moments: np.ndarray, shares: np.ndarray, shrinkage: float) -> FittedMixture:
-    return _as_fitted(maximise(moments, shares, shrinkage, MOST_STEPS)[0], shrinkage, len(moments))
+    reached = maximise(moments, shares, shrinkage, MOST_STEPS)[0]
+    return FittedMixture(reached.mixture, shrinkage, reached.log_density, _evidence(reached, len(moments), shrinkage))
 
 
-def _with_uncertainty(fitted: FittedMixture, rows: NoisyRows | None, N: int) -> FittedMixture:
-    """The same mixture, gone on to what the cells of the rows say of their positions."""
-    if rows is None:
-        return fitted
-    return _as_fitted(maximise_noisy(rows, fitted.mixture, fitted.shrinkage), fitted.shrinkage, N)
-
-
-def _as_fitted(reached: Maximum, shrinkage: float, N: int) -> FittedMixture:
-    return FittedMixture(reached.mixture, shrinkage, reached.log_density, _evidence(reached, N, shrinkage))
+def with_uncertainty(fitted: FittedMixture, rows: NoisyRows) -> FittedMixture:
+    """The same mixture, gone on from the means of positions to what the cells of the rows say of them."""
+    with single_blas_thread():
+        reached = maximise_noisy(rows, fitted.mixture, fitted.shrinkage)
+    evidence = _evidence(reached, sum(len(own) for own in rows.moments), fitted.shrinkage)
+    return replace(fitted, mixture=reached.mixture, log_density=reached.log_density, evidence=evidence)
 
 
 def _evidence(reached: Maximum, N: int, shrinkage: float) -> float:
     return reached.log_density - n_parameters(reached.sizes, reached.mixture.means.shape[1], shrinkage) * np.log(N) / 2
 
 
-def evidence_ladder(x: np.ndarray, most: int, seed: int, rows: NoisyRows | None = None) -> list[FittedMixture]:
+def evidence_ladder(x: np.ndarray, most: int, seed: int) -> list[FittedMixture]:
     """Mixtures of 1, 2, … clusters, up to `most`."""
     starts = Starts(np.asarray(x, float), seed)
-    return [fit_mixture(x, K, starts, rows=rows) for K in range(1, most + 1)]
+    return [fit_mixture(x, K, starts) for K in range(1, most + 1)]
 
 
 def paper_mixture(x: np.ndarray, max_clusters: int, n_init: int, outlier_share: float, seed: int) -> Mixture:

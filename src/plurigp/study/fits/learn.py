@@ -20,6 +20,7 @@ from plurigp.study.findings.cluster import (
     fit_mixture,
     informative_part,
     paper_mixture,
+    with_uncertainty,
 )
 from plurigp.study.findings.mixture import Mixture, responsibilities
 from plurigp.study.findings.null import structureless_table
@@ -118,7 +119,8 @@ def in_background(call: Callable[[], Mixture]) -> Future[Mixture]:
 def cut_map(
     mean: np.ndarray, sd: np.ndarray, config: StudyConfig, paper: Future[Mixture]
 ) -> tuple[list[FittedMixture], FittedMixture]:
-    """Mixtures of 1, 2, … clusters, and the one to cut the map by: by evidence, or of the number asked for.
+    """Mixtures of the means with 1, 2, … clusters, and the one to cut the map by, which knows how uncertain positions
+    are: by evidence, or of the number asked for.
 
     By evidence it is the fewest clusters that hold most of the evidence that any number has over one cluster, and
     against which none has very strong evidence where there is little (Kass and Raftery 1995). With enough rows a group
@@ -126,17 +128,19 @@ def cut_map(
     map is cut into two at least, outliers not counted: a test of one cluster would find nothing.
     """
     part, seed = informative_part(mean, sd), config.seed_of("mixture")
-    ladder = [part.embed(rung) for rung in evidence_ladder(part.x, most_clusters(len(mean), config), seed, part.rows)]
+    ladder = evidence_ladder(part.x, most_clusters(len(mean), config), seed)
     if config.n_subtypes == "evidence":
         gains = [rung.evidence - ladder[0].evidence for rung in ladder[1:]]
         enough = min(MOST_OF_IT * max(gains), max(gains) - VERY_STRONG)
-        cuts = ladder[1 + next(k for k, gain in enumerate(gains) if gain >= enough) :]
-        share = config.outlier_share
-        return ladder, next((cut for cut in cuts if by_size(cut.mixture, mean, sd, share).subtype.max() > 1), cuts[0])
+        rungs = ladder[1 + next(k for k, gain in enumerate(gains) if gain >= enough) :]
+        cuts = (part.embed(with_uncertainty(rung, part.rows)) for rung in rungs)
+        first, share = next(cuts), config.outlier_share
+        several = (cut for cut in chain([first], cuts) if by_size(cut.mixture, mean, sd, share).subtype.max() > 1)
+        return ladder, next(several, first)
     K = int((paper.result().subtype > 0).sum()) if config.n_subtypes == "paper" else int(config.n_subtypes)
-    if len(ladder) >= K:
-        return ladder, ladder[K - 1]
-    return ladder, part.embed(fit_mixture(part.x, K, Starts(part.x, seed), rows=part.rows))
+    if len(ladder) < K:
+        ladder = [*ladder, fit_mixture(part.x, K, Starts(part.x, seed))]
+    return ladder, part.embed(with_uncertainty(ladder[min(K, len(ladder)) - 1], part.rows))
 
 
 def refit_tasks(
