@@ -74,6 +74,7 @@ def study(  # long: its options
     weights: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="Column that says how often each row counts.")
     ] = None,
+    column_weight: ColumnWeight = None,
     guide: Annotated[
         list[str] | None,
         typer.Option(metavar="COLUMN=W", help="Outcome that informs the map with weight W, untested; repeatable."),
@@ -81,7 +82,6 @@ def study(  # long: its options
     covariate: Covariate = None,
     model_gapped_covariates: ModelGappedCovariates = False,
     missingness: Missingness = None,
-    column_weight: ColumnWeight = None,
     view: View = None,
     seed: Annotated[
         int | None, typer.Option(metavar="N", min=0, max=2**32 - 1, help="Random seed.", show_default="0")
