@@ -109,7 +109,7 @@ def most_clusters(n: int, config: StudyConfig) -> int:
 
 
 def _half_map(
-    task: Task, mean: np.ndarray, sd: np.ndarray, seed: int, groups: np.ndarray | None
+    task: Task, mean: np.ndarray, sd: np.ndarray, seed: int, groups: np.ndarray | None = None
 ) -> dict[str, np.ndarray]:
     """Clusters of the rows that the map was learned from, what they make of all rows, and what lies between them."""
     part = informative_part(mean[task.rows], sd[task.rows])
