@@ -8,7 +8,8 @@ PARTS = {
     "the planted groups with those found; coverage of 95 % intervals of the same row at the other site.",
     "survey": "A survey with unequal sampling: shares of groups in the population within their intervals. "
     "Log density of the repeated rows, nats per cell: a fit with whole weights less one with the rows repeated, full "
-    "batches, and beside it what another seed changes.",
+    "batches, and beside it what another seed changes. Copies of a row have draws of their own; with the same draws "
+    "both fits are one run (tests/estimator/test_weights.py).",
     "views": "Ten informative columns among 500 of noise: adjusted Rand index with the planted groups.",
 }
 

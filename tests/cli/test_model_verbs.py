@@ -107,6 +107,14 @@ def test_fit_and_sample_with_a_covariate(home, tmp_path):
     one, other = (pd.read_csv(tmp_path / f"at_{at}.csv") for at in (0, 1))
     assert len(one) == N_ROWS
     assert (one["albumin"] != other["albumin"]).all()
+    to, asked = tmp_path / "ends.csv", ("--at", "outcome=1", "--level")
+    result = run("counterfactual", tmp_path / "model", home / "t.csv", *asked, 0.9, "--out", to)
+    ends = pd.read_csv(to)
+    assert list(ends)[:3] == ["albumin", "albumin (low)", "albumin (high)"]
+    assert "diabetes (low)" not in ends  # of levels
+    assert ends["albumin (low)"].lt(ends["albumin (high)"]).all()
+    wide = run("counterfactual", tmp_path / "model", home / "t.csv", *asked, 90, "--out", tmp_path / "no.csv")
+    assert "--level 90: must lie between 0 and 1" in wide.stderr
     refused = run("counterfactual", home / "model", home / "t.csv", "--at", "outcome=1", "--out", tmp_path / "no.csv")
     assert "has no covariates" in refused.stderr
     manifest = json.loads((tmp_path / "model" / "model.json").read_text())

@@ -27,7 +27,7 @@ def test_weights_come_from_an_array_a_number_or_a_column():
         ([1, 1, np.nan, 1], r"sample_weight, row 2: a weight must be"),
         ([0, 0, 1, 0], "fewer than two rows have a weight above zero"),
         (["a", "b", "c", "d"], "holds something that is not a number"),
-        ("gone", "column 'gone'"),
+        ("gone", "weights = 'gone': is not a column"),
         ("late", r"column 'late', row 3: a weight must be"),
     ],
 )

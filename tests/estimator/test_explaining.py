@@ -238,3 +238,13 @@ def test_views_say_what_each_dimension_explains_of_them(case, explained, tmp_pat
     assert explained.views.empty
     with pytest.raises(DataError, match="view 'labs' names column 'a9', which is not in the table"):
         explain(model, shown, views={"labs": ["a9"]})
+
+
+def test_a_map_with_covariates_is_explained_at_their_average(case):
+    """Deviances are at a row's own covariates, curves at the average: nobody asks an empty row for its covariates."""
+    shown, _ = case
+    adjusted = shown.assign(age=shown["a1"].fillna(0.0), site=np.where(shown["b1"] > 0, "A", "B"))
+    fitted = PluriGP(2, covariates=["age", "site"], random_state=0, max_epochs=4, calibrate=False).fit(adjusted)
+    found = explain(fitted, adjusted)
+    assert not {"age", "site"} & set(found.totals["column"])
+    assert found.curves["mean"].notna().all()

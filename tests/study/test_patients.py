@@ -99,6 +99,8 @@ def test_the_report_and_table_one_say_how_rows_count(result, table):
     page = render_report(result)
     assert "Of the population" in page
     assert "errors count patients" in page
+    assert "Valleys count patients" in page
+    assert "The map is adjusted for site: positions describe what this covariate does not explain" in page
     made = table_one(table, by=result)
     assert any("count patients" in note for note in made.notes)
     assert "weight" not in [column.column.name for column in made.columns]

@@ -26,7 +26,7 @@ from plurigp.cli.options import (
     deltas_of,
     read_input,
 )
-from plurigp.cli.roles import At, as_covariates
+from plurigp.cli.roles import At, as_covariates, check_at
 from plurigp.cli.text import say, say_json, say_table
 
 if TYPE_CHECKING:
@@ -222,6 +222,9 @@ def counterfactual(
     table: TableIn,
     at: Annotated[list[str], typer.Option(metavar="COLUMN=VALUE", help="Another value of a covariate; repeatable.")],
     out: TableOut,
+    level: Annotated[
+        float | None, typer.Option(metavar="P", help="Add the interval of every expected number, such as 0.95.")
+    ] = None,
     force: Force = False,
     safe: SpreadsheetSafe = False,
     missing: Missing = None,
@@ -232,18 +235,35 @@ def counterfactual(
 
     Places every row by its own cells and covariates and writes the value expected of every column, or its
     most probable level, with the covariates given by --at. Other covariates stay as they are. The model must have been
-    fitted with --covariate.
+    fitted with --covariate. With --level, columns "crp (low)" and "crp (high)" hold the interval of the expected value.
 
     \b
     Example:
       plurigp counterfactual model patients.csv --at site=B --out at_site_b.csv
+      plurigp counterfactual model patients.csv --at site=B --level 0.95 --out at_site_b.csv
     """
+    if level is not None and not 0 < level < 1:
+        raise CommandError(f"--level {level:g}: must lie between 0 and 1, such as 0.95.")
     check_table(out, force)
     fitted, frame = _model_and_rows(model, table, sep, decimal, missing)
+    other = as_covariates(at)
+    check_at(fitted, other, frame)
     with about(table):
-        expected = fitted.counterfactual(frame, as_covariates(at))
+        found = fitted.counterfactual(frame, other, level)
+    expected = found if level is None else _with_intervals(*found)
     write_table(expected, out, safe)
     say(f"predicted {len(expected)} rows at {', '.join(at)} and wrote {out}")
+
+
+def _with_intervals(expected: "pd.DataFrame", low: "pd.DataFrame", high: "pd.DataFrame") -> "pd.DataFrame":
+    """Every number followed by the ends of its interval; levels have none."""
+    import pandas as pd
+
+    parts = []
+    for name in expected:
+        own = [expected[name], low[name].rename(f"{name} (low)"), high[name].rename(f"{name} (high)")]
+        parts += own[:1] if low[name].isna().all() else own
+    return pd.concat(parts, axis=1)
 
 
 def score(

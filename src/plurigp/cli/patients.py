@@ -22,6 +22,8 @@ from plurigp.cli.text import say, say_table
 if TYPE_CHECKING:
     import pandas as pd
 
+FEW_PATIENTS = 30  # below, intervals that take the covariances as known are too narrow
+
 
 def describe_patients(
     model: ModelIn,
@@ -60,6 +62,8 @@ def describe_patients(
         write_table(getattr(found, name), out / f"{name}.csv", safe)
     _say_shares(found.shares)
     say(f"{len(frame)} rows of {len(found.positions)} patients; wrote positions, effects and shares as CSV to {out}")
+    if len(found.positions) < FEW_PATIENTS:
+        say("so few patients say little of the variance between them: the intervals are too narrow")
 
 
 def _say_shares(shares: "pd.DataFrame") -> None:

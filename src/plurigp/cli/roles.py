@@ -2,11 +2,16 @@
 
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from plurigp.cli.errors import CommandError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from plurigp.estimator import PluriGP
 
 Covariate = Annotated[
     list[str] | None,
@@ -54,6 +59,18 @@ def as_covariates(given: list[str] | None) -> dict[str, str] | None:
             raise CommandError(f"--at {text!r}: write COLUMN=VALUE, such as site=B.")
         values[name] = value
     return values or None
+
+
+def check_at(model: "PluriGP", given: dict[str, str] | None, rows: "pd.DataFrame") -> None:
+    """An error in a value of --at is told of the option, before it is told of the table's rows."""
+    from plurigp.core.types import DataError
+    from plurigp.data import to_rows
+    from plurigp.data.roles import covariate_frame
+
+    try:
+        model.coder_.covariate_values(covariate_frame(model.schema_, given, 1, to_rows(rows.head(1))))
+    except DataError as error:
+        raise CommandError(f"--at: {error}".replace(", row 0", "")) from None
 
 
 def as_column_weights(given: list[str] | None, option: str = "--column-weight") -> dict[str, float] | None:

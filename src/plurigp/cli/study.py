@@ -25,6 +25,7 @@ from plurigp.cli.options import (
 )
 from plurigp.cli.report import REPORT, write_page
 from plurigp.cli.roles import (
+    ColumnWeight,
     Covariate,
     Missingness,
     ModelGappedCovariates,
@@ -73,6 +74,7 @@ def study(  # long: its options
     weights: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="Column that says how often each row counts.")
     ] = None,
+    column_weight: ColumnWeight = None,
     guide: Annotated[
         list[str] | None,
         typer.Option(metavar="COLUMN=W", help="Outcome that informs the map with weight W, untested; repeatable."),
@@ -114,7 +116,8 @@ def study(  # long: its options
                     time=time, event=event, horizons=horizon, random_state=seed, groups=groups,
                     weights=weights, guides=as_column_weights(guide, "--guide"))  # fmt: skip
     settings = ({} if config is None else read_config(config)) | options
-    roles = given(covariates=covariate, covariates_missing=covariates_missing(model_gapped_covariates))
+    weighed = {"column_weights": as_column_weights(column_weight)}
+    roles = given(covariates=covariate, covariates_missing=covariates_missing(model_gapped_covariates), **weighed)
     settings["model"] = {**settings.get("model", {}), **roles}
     studied: dict[str, Any] = {"out": out, "n_jobs": jobs, "dask": dask, "verbose": not json}
     planned = Study(**studied, **settings)

@@ -73,6 +73,13 @@ def check_present(names: Iterable[str], columns: pd.Index) -> None:
             raise DataError(f"{at(name)} is missing from the table; add it (its cells may be gaps).{hint}")
 
 
+def check_named(role: str, name: str, columns: pd.Index) -> None:
+    """Raises where a parameter names a column that the table does not have."""
+    if name not in columns:
+        hint = nearest(name, columns)
+        raise DataError(f"{role} = {show(name)}: is not a column of the table; correct the name.{hint}")
+
+
 def _from_array(array: np.ndarray) -> pd.DataFrame:
     if array.dtype.names:
         raise DataError("structured arrays are not supported; pass pandas.DataFrame(X) instead.")

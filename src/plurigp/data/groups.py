@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from plurigp.core.text import at, nearest
+from plurigp.core.text import at
 from plurigp.core.types import DataError
+from plurigp.data.frames import check_named
 
 
 def row_groups(given: Any, frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
@@ -15,9 +16,7 @@ def row_groups(given: Any, frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]
     given: the name of the column that holds the labels, or one label per row.
     """
     if isinstance(given, str):
-        if given not in frame.columns:
-            near = nearest(given, frame.columns)
-            raise DataError(f"groups = {given!r}: is not a column of the table; correct the name.{near}")
+        check_named("groups", given, frame.columns)
         place, labels = at(given), frame[given]
     else:
         place, labels = "groups", pd.Series(given)

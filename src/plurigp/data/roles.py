@@ -93,6 +93,10 @@ def covariate_frame(schema: Schema, given: Any, n_rows: int, own: Rows | None = 
     if given is None:
         raise DataError(f"this model needs its covariates ({listing(map(show, names))}); pass covariates=...")
     values: dict[str, Any] = {str(name): given[name] for name in given}
+    for name in values:
+        if name in schema and name not in names:
+            known = listing(map(show, names))
+            raise DataError(f"{at(name)}: is no covariate of this model; its covariates: {known}. Correct the name.")
     check_names(values, tuple(names), "covariates")
     columns = {}
     for name in names:

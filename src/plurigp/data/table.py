@@ -101,7 +101,8 @@ class Coder:
         for d, column in enumerate(table.schema):
             if not table.seen[:, d].all():
                 finding = f"{at(column.name, int(np.argmin(table.seen[:, d])))}: a covariate has a gap"
-                raise DataError(f"{finding}; fill it, leave the row out, or fit with covariates_missing='model'.")
+                remedy = "fill it, leave the row out, or fit with covariates_missing='model'"
+                raise DataError(f"{finding}; {remedy} (--model-gapped-covariates).")
         return table.values
 
     def coded_columns(self, rows: Rows) -> Iterator[CodedColumn]:

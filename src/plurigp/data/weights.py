@@ -8,6 +8,7 @@ import numpy as np
 from plurigp.core.text import at
 from plurigp.core.types import DataError
 from plurigp.data.column import Column
+from plurigp.data.frames import check_named
 from plurigp.data.kinds import PLAIN_NUMBERS
 from plurigp.data.rows import Rows
 
@@ -23,6 +24,7 @@ def row_weights(given: Any, rows: Rows, warn: bool = True) -> np.ndarray | None:
     if given is None:
         return None
     if isinstance(given, str):
+        check_named("weights", given, rows.columns)
         place, weights = at(given), rows.numbers(Column(given, PLAIN_NUMBERS))[:, 0]
     else:
         place, weights = "sample_weight", _as_numbers(given, len(rows))

@@ -1,7 +1,7 @@
 """`explain`: which columns each latent dimension is about, how much of them it explains, and in which direction."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -36,8 +36,8 @@ class Explanation:
     views: one line per view and dimension, if views were given: view, dimension, columns (their number), deviance (over
       the view's cells of a row), share (of all that its dimensions explain), r2 (mean over its columns).
     curves: dimension, position (in sds of the rows), column, level, mean, low, high: expected value, or probability of
-      the level, in the column's own units; other dimensions at their means; low to high is what the functions leave
-      open at 90 %.
+      the level, in the column's own units; other dimensions at their means, covariates at their average; low to high is
+      what the functions leave open at 90 %.
     rotation: [Q Q]; `positions` are the model's own times it.
     """
 
@@ -172,7 +172,8 @@ def _curve_lines(model: PluriGP, x: np.ndarray, R: np.ndarray, q: int) -> pd.Dat
     along = np.tile(x.mean(0), (N_STEPS, 1))
     along[:, q] += steps * x[:, q].std()
     names = list(model.schema_.names)
-    empty = model.coder_.table(pd.DataFrame(index=range(N_STEPS), columns=names, dtype=object))
+    at_average = replace(model.coder_, covariates=None)
+    empty = at_average.table(pd.DataFrame(index=range(N_STEPS), columns=names, dtype=object))
     curve = curve_along(model.predictor_, empty, along @ R.T, LEVEL)
     lines = []
     for block, found in enumerate(zip(*curve, strict=True)):

@@ -9,7 +9,7 @@ import numpy as np
 from plurigp.core.text import at, bare, listing, show
 from plurigp.core.types import DataError
 from plurigp.data import ASIDE, Coder, Column, Rows, Schema, infer_schema, to_rows
-from plurigp.data.frames import check_present
+from plurigp.data.frames import check_named
 from plurigp.data.kinds import PLAIN_LEVELS, kind_of
 from plurigp.data.limits import text_of_bounds
 from plurigp.report import words
@@ -93,7 +93,7 @@ def _groups(rows: Rows, schema: Schema, by: str | StudyResult | None) -> tuple[n
         group, parts = by.clusters.subtype.astype(int), words.parts_of(by.facts)
         names, why = [parts.number(k + 1) for k in range(by.clusters.n_strata)], "outliers of the study"
     else:
-        check_present([by], rows.columns)
+        check_named("by", by, rows.columns)
         column = schema[by]
         if column.kind == ASIDE or not column.levels:
             column = Coder.fit(rows.frame[[by]], Schema((Column(by, PLAIN_LEVELS),))).schema[by]

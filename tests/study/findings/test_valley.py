@@ -359,16 +359,15 @@ def test_the_level_at_the_edge_of_what_counts_as_a_valley(pairs, share_counted):
     assert rejected / draws >= 0.02  # and it is not a test that never finds anything
 
 
-def split_test(x, along, rng, pairs=1, at=0.5):
+def split_test(x, along, rng, pairs=1, at=0.5, patient=None, patients_count=True):
     """p-value of a table cut in two at a quantile of `along`: half by half, by the moments of the rows seen."""
-    counts = []
+    counts, whose = [], np.arange(len(x)) if patient is None else patient
     for _ in range(pairs):
-        shuffled = rng.permutation(len(x))
-        for rows in np.array_split(shuffled, 2):
-            seen = np.isin(np.arange(len(x)), rows)
+        for part in np.array_split(rng.permutation(whose.max() + 1), 2):
+            seen = np.isin(whose, part)
             mixture = halved(x[seen], along[seen], at)
             labels = memberships(mixture, x)[0] - 1
-            counts.append(count_between(mixture, x, labels, seen))
+            counts.append(count_between(mixture, x, labels, seen, patient if patients_count else None))
     return combine_counts(counts).p[0, 1]
 
 
@@ -399,6 +398,42 @@ def test_a_continuum_has_a_valley_no_more_often_than_the_level_says(name):
 @pytest.mark.parametrize("span", [1.2, 2.1, np.pi])
 def test_a_bent_continuum_has_a_valley_no_more_often_than_the_level_says(span):
     assert rejections(lambda rng: arc_rows(400, span, 0.1, rng), 150) <= 0.05
+
+
+def visits(rng, centres):
+    """Twenty visits of each patient near the patient's place; whose they are."""
+    patient = np.repeat(np.arange(len(centres)), 20)
+    along = centres[patient] + 0.05 * rng.normal(size=len(patient))
+    return np.column_stack([along, 0.3 * rng.normal(size=len(patient))]), along, patient
+
+
+def test_visits_of_patients_leave_holes_that_are_no_valleys():
+    """Forty patients of one cloud: counted row by row, holes between them are taken for valleys more often than the
+    level says."""
+    found = {}
+    for patients_count in (True, False):
+        rng = np.random.default_rng(0)
+        draws = (visits(rng, rng.uniform(-2, 2, 40)) for _ in range(60))
+        p = [split_test(x, t, rng, 1, rng.uniform(0.3, 0.7), who, patients_count) for x, t, who in draws]
+        found[patients_count] = float((np.array(p) <= 0.05).mean())
+    assert found[True] <= 0.05 < 0.1 < found[False]
+
+
+def test_patients_of_two_groups_are_told_apart():
+    rng = np.random.default_rng(3)
+    x, t, patient = visits(rng, np.concatenate([rng.normal(-3, 1, 60), rng.normal(3, 1, 60)]))
+    assert split_test(x, t, rng, 1, 0.5, patient) < 1e-3
+
+
+def test_rows_of_a_patient_share_one_count(counted):
+    """Every row given twice, as two visits of one patient, counts as the row does once."""
+    mixture, x, labels, seen = counted
+    once = count_between(mixture, x, labels, seen)
+    twice = count_between(
+        mixture, *(np.repeat(part, 2, axis=0) for part in (x, labels, seen)), np.repeat(np.arange(len(x)), 2)
+    )
+    np.testing.assert_allclose(twice.middle, once.middle, atol=1e-9)
+    np.testing.assert_allclose(twice.flank, once.flank, atol=1e-9)
 
 
 @pytest.mark.slow

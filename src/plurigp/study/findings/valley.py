@@ -109,18 +109,27 @@ def null_share(widths: Any) -> Any:
 
 
 class Counts(NamedTuple):
-    """Unseen rows along the curve between each two components of a half map: [k, l] is the flank at k."""
+    """Unseen rows along the curve between each two components of a half map: [k, l] is the flank at k.
 
-    middle: np.ndarray  # [K K] rows in the middle
-    flank: np.ndarray  # [K K] rows in the flank at k
+    Where rows are visits of patients, those of one patient in middle and flank share one count between them: they lie
+    close together and are no independent rows.
+    """
+
+    middle: np.ndarray  # [K K] rows, or patients, in the middle
+    flank: np.ndarray  # [K K] those in the flank at k
     widths: np.ndarray  # [K K] width of the middle over that of the flank; 0 where no intervals could be laid
     separation: np.ndarray  # [K K] distance of the centres in sds, of the rows seen
     histogram: np.ndarray  # [K K H] unseen rows by place, 0 at k and 1 at l
 
 
-def count_between(mixture: Mixture, x: np.ndarray, labels: np.ndarray, seen: np.ndarray) -> Counts:
-    """x [N Q] are positions by a half map, labels [N] its components 0 … K−1, seen [N] the rows it was learned from."""
-    K = len(mixture.weights)
+def count_between(
+    mixture: Mixture, x: np.ndarray, labels: np.ndarray, seen: np.ndarray, patients: np.ndarray | None = None
+) -> Counts:
+    """x [N Q] are positions by a half map, labels [N] its components 0 … K−1, seen [N] the rows it was learned from.
+
+    patients [N]: whose row it is, 0 …; None: every row is somebody else's.
+    """
+    K, patient = len(mixture.weights), np.arange(len(x)) if patients is None else patients
     counts = Counts(*(np.zeros((K, K, *more)) for more in ((), (), (), (), (len(HISTOGRAM) - 1,))))
     for k in range(K):
         for other in range(k):
@@ -129,11 +138,14 @@ def count_between(mixture: Mixture, x: np.ndarray, labels: np.ndarray, seen: np.
                 continue
             place = along_curve(x, mixture, k, other, own[0] | own[1])
             first, second = (Cloud(int(r.sum()), float(place[r].mean()), float(place[r].std()) + 1e-9) for r in own)
-            _add_pair(counts, (k, other), first, second, place[~seen & ((labels == k) | (labels == other))])
+            unseen = ~seen & ((labels == k) | (labels == other))
+            _add_pair(counts, (k, other), first, second, place[unseen], patient[unseen])
     return counts
 
 
-def _add_pair(counts: Counts, pair: tuple[int, int], first: Cloud, second: Cloud, unseen: np.ndarray) -> None:
+def _add_pair(
+    counts: Counts, pair: tuple[int, int], first: Cloud, second: Cloud, unseen: np.ndarray, patient: np.ndarray
+) -> None:
     apart = second.mean - first.mean
     counts.separation[pair] = counts.separation[pair[::-1]] = apart / np.sqrt((first.sd**2 + second.sd**2) / 2)
     if apart > 0:
@@ -142,14 +154,22 @@ def _add_pair(counts: Counts, pair: tuple[int, int], first: Cloud, second: Cloud
     laid = lay_intervals(first, second)
     if laid is None:
         return
-    n_middle = _within(unseen, laid.middle)
+    middle = _within(unseen, laid.middle)
     for at, flank in zip((pair, pair[::-1]), laid.flanks, strict=True):
-        counts.middle[at], counts.flank[at] = n_middle, _within(unseen, flank)
+        counts.middle[at], counts.flank[at] = _shared_counts(middle, _within(unseen, flank), patient)
         counts.widths[at] = (laid.middle[1] - laid.middle[0]) / (flank[1] - flank[0])
 
 
-def _within(places: np.ndarray, interval: tuple[float, float]) -> int:
-    return int(((places > interval[0]) & (places < interval[1])).sum())
+def _within(places: np.ndarray, interval: tuple[float, float]) -> np.ndarray:
+    return (places > interval[0]) & (places < interval[1])
+
+
+def _shared_counts(middle: np.ndarray, flank: np.ndarray, patient: np.ndarray) -> tuple[float, float]:
+    """How many lie in the middle and in the flank [n each], where the rows of a patient share one count."""
+    if len(patient) == 0:
+        return 0.0, 0.0
+    share = 1 / np.maximum(np.bincount(patient, middle | flank)[patient], 1)
+    return float(share[middle].sum()), float(share[flank].sum())
 
 
 # --- all half maps together ---

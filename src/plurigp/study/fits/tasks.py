@@ -90,7 +90,7 @@ def run_task(task: Task, frame: pd.DataFrame, schema: Schema, config: StudyConfi
         facts["group_gain"] = group_gain(informative_part(arrays["mean"], arrays["sd"]).x, config, seed)
     else:
         mean, sd = model.transform(frame, return_std=True)
-        arrays |= _half_map(task, mean, sd, seed)
+        arrays |= _half_map(task, mean, sd, seed, group_ids(frame, config.groups))
     return task, Finished(arrays, facts), model if task.keeps_model else None
 
 
@@ -108,7 +108,9 @@ def most_clusters(n: int, config: StudyConfig) -> int:
     return max(2, asked, min(config.max_subtypes, n // FEWEST_ROWS_EACH))
 
 
-def _half_map(task: Task, mean: np.ndarray, sd: np.ndarray, seed: int) -> dict[str, np.ndarray]:
+def _half_map(
+    task: Task, mean: np.ndarray, sd: np.ndarray, seed: int, groups: np.ndarray | None = None
+) -> dict[str, np.ndarray]:
     """Clusters of the rows that the map was learned from, what they make of all rows, and what lies between them."""
     part = informative_part(mean[task.rows], sd[task.rows])
     x, sd = mean[:, part.kept].astype(float), sd[:, part.kept]
@@ -118,7 +120,7 @@ def _half_map(task: Task, mean: np.ndarray, sd: np.ndarray, seed: int) -> dict[s
     seen = np.isin(np.arange(len(x)), task.rows)
     one = fit_mixture(part.x, 1, starts, rows=part.rows).mixture
     gains = logsumexp(log_densities(mixture, x, sd), axis=1) - log_densities(one, x, sd)[:, 0]
-    counts = count_between(mixture, x, labels, seen)
+    counts = count_between(mixture, x, labels, seen, groups)
     between = {f"{COUNTED}{name}": part for name, part in counts._asdict().items()}
     return {"labels": labels.astype(np.int16), "gains": gains.astype(np.float32), "rows": task.rows, **between}
 
