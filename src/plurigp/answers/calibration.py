@@ -62,7 +62,7 @@ class Calibration:
         shown, (low, high) = self.table.hidden(self.hidden), _bounds(self.table)
         below, within = np.zeros(self.hidden.shape, int), np.zeros(self.hidden.shape, int)
         narrow, seed = in_precision(predictor, PRECISION), int(self.rng.integers(2**31))
-        for chunk in draw_given(narrow, shown, N_DRAWS, seed, self.numbers, warn=False):
+        for chunk in draw_given(narrow, shown, N_DRAWS, seed, self.numbers, once=True):
             for draw in chunk.draws:
                 below[chunk.rows] += draw < low[chunk.rows]
                 within[chunk.rows] += (draw >= low[chunk.rows]) & (draw <= high[chunk.rows])

@@ -122,7 +122,7 @@ def _functions_at(
 
 
 def compile_draws(predictor: Predictor, n_rows: int) -> "Future[None]":
-    """Compile in the background what `draw_given` needs for so many rows; wait for it before asking.
+    """Compile in the background what `draw_given` needs to draw once for so many rows; wait for it before asking.
 
     The predictor need not be trained: only its shapes matter.
     """
@@ -132,11 +132,8 @@ def compile_draws(predictor: Predictor, n_rows: int) -> "Future[None]":
     seen = jax.ShapeDtypeStruct((size, len(predictor.layout.order)), np.bool_)
     x = jax.ShapeDtypeStruct((size, predictor.n_components), np.float64)
     noise = standard_draws(latent.N_PROPOSALS, predictor.n_components).astype(predictor.dtype)
-    with jax.enable_x64(True):
-        qx = jax.eval_shape(latent.encode_chunk, predictor, values, seen)
     return compile_in_background(
-        (latent.encode_chunk, (predictor, values, seen)),
-        (latent.weighted_draws, (predictor, values, seen, qx, noise)),
+        (latent.draw_weighted_once, (predictor, values, seen, noise)),
         (_project, (in_precision(predictor.model, np.float64), predictor.layout, x, wide)),
     )
 
@@ -154,14 +151,15 @@ def draw_given(
     n_draws: int,
     seed: int,
     columns: Sequence[int] | None = None,
-    warn: bool = True,
+    once: bool = False,
     shift: Float[np.ndarray, " P"] | None = None,
 ) -> Iterator[RowDraws]:
     """Coded draws of whole rows given their observed cells, chunk by chunk: x, f and y, jointly within a row.
 
     x is drawn among N_PROPOSALS by importance weights, so that the likelihood corrects q(x). The rows of one draw share
     its functions, so their uncertainty shows in whatever is pooled over rows. With `columns`, others may be NaN; with
-    `shift`, functions are moved by it before cells are drawn.
+    `shift`, functions are moved by it before cells are drawn; `once` is what `compile_draws` compiles: x by the encoder
+    alone, and no warning of misplaced rows.
     """
     rng = np.random.default_rng(seed)
     noise = standard_draws(latent.N_PROPOSALS, predictor.n_components).astype(predictor.dtype)
@@ -182,11 +180,14 @@ def draw_given(
         decoders = list(_draw_decoders(predictor, rng, n_draws, functions))
         for chunk in chunks(layout, table, predictor.dtype):
             n, first = chunk.n_rows, int(chunk.rows[0])
-            qx = latent.latent_chunk(predictor, chunk)
-            found = latent.weighted_draws(predictor, chunk.values, chunk.seen, qx, noise)
+            cells = chunk.values, chunk.seen
+            if once:
+                found = latent.draw_weighted_once(predictor, *cells, noise)
+            else:
+                found = latent.weighted_draws(predictor, *cells, latent.latent_chunk(predictor, chunk), noise)
             x, weights, size = (np.asarray(part, np.float64) for part in found)
             sizes.append(size[:n])
             given = (n, x, weights, chunk.values.astype(np.float64))
             yield RowDraws(slice(first, first + n), (draw(decoder, *given) for decoder in decoders))
-    if warn:
+    if not once:
         latent.warn_of_few_draws(np.concatenate(sizes))

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
-from sklearn.tree import ExtraTreeRegressor
 
 LEAF = -1  # a node without children
 N_PARTS = 5  # of the rows; every tree leaves one out
@@ -55,6 +54,8 @@ def grow_tree(
 
     Features are float32, so thresholds rounded down to float32 split as scikit-learn's do.
     """
+    from sklearn.tree import ExtraTreeRegressor  # slow to import, and few fits grow trees
+
     grown = ExtraTreeRegressor(min_samples_leaf=min_leaf, max_features=MAX_FEATURES, random_state=seed)
     tree = grown.fit(X, target[:, 0] if target.shape[1] == 1 else target, check_input=False).tree_
     leaf, n = tree.apply(X), tree.node_count

@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float
 from plurigp.answers.predictor import Chunk, Predictor, moments_at, over_chunks, standard_draws
 from plurigp.core.arrays import Array, Scalar
 from plurigp.data import Table
-from plurigp.inference.compiling import Program
+from plurigp.inference.compiling import Program, program
 from plurigp.inference.encoder import FreeRows, LatentNormal, independent
 from plurigp.inference.model import encode
 from plurigp.inference.optimise import minimise
@@ -148,6 +148,14 @@ def weighted_draws(
     rows = jax.lax.map(lambda x: evaluate.weighted_row_sum(p.layout, log_probs_at(p, values, seen, x)[0]), proposals.x)
     logs = log_weights(proposals.log_ratio, rows)
     return proposals.x, jnp.exp(logs), effective_size(logs)
+
+
+@program(quick=True)
+def draw_weighted_once(
+    p: Predictor, values: Array, seen: Array, noise: Array
+) -> tuple[Float[Array, "S B Q"], Float[Array, "S B"], Float[Array, " B"]]:
+    """The same with q(x) by the encoder, in one program, for a table that is asked once: calibration."""
+    return weighted_draws(p, values, seen, encode_chunk(p, values, seen), noise)
 
 
 def warn_of_few_draws(sizes: Float[np.ndarray, " N"]) -> None:

@@ -37,6 +37,7 @@ from plurigp.likelihoods.rules import Rule
 SEES_GAPS = ("factors", "masked")  # encoders that take missingness into account; the paper's is trained as in the paper
 FEW_GAPS = 0.05  # share of cells: with fewer, the encoder has to be shown what a gap is
 AUTO_HIDING = 0.1  # the largest share hidden from a row then
+QUICK_CELLS = 2**13  # of a table whose whole training takes less time than compilation saves
 COLLAPSED = 0.05  # a sd of encoded means below this in every dimension is a collapsed map
 
 
@@ -154,7 +155,9 @@ def _bound_spec(given: Mapping[str, Any], layout: Layout, n_seen: np.ndarray, ta
     sampling = given["expectation"] == "sampling"
     shared = n_shared(layout, n_seen[None] == table.n_rows) if given["optimizer"] == "natural" and not sampling else 0
     hiding = _hiding(given, float(n_seen.sum()) / (table.n_rows * len(n_seen)))
-    return BoundSpec(layout, _rules(given, layout), float(given["kl_weight"]), 1, sampling, hiding, shared, table.mesh)
+    quick = table.n_rows * layout.n_slots <= QUICK_CELLS
+    rules, kl_weight = _rules(given, layout), float(given["kl_weight"])
+    return BoundSpec(layout, rules, kl_weight, 1, sampling, hiding, shared, quick, table.mesh)
 
 
 def _hiding(given: Mapping[str, Any], seen_share: float) -> float:

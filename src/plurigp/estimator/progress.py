@@ -32,6 +32,8 @@ class FitProgress:
         self.lines.add_task(f"{name} …", total=None, bound="", rate="")
 
     def __call__(self, epoch: int, record: EpochMetrics) -> None:
+        if self.lines.disable:  # an estimate of the speed takes a tenth of a small step
+            return
         line, bound = self.lines.tasks[-1], record.bound
         if line.total is None:  # the clock starts after compilation; a resumed run has epochs behind it
             self.lines.reset(line.id, total=self.max_epochs, completed=epoch - 1)

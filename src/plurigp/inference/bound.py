@@ -31,6 +31,7 @@ class BoundSpec:
     sampling: bool = False  # E over f by draws instead of quadrature
     hiding: float = 0.0  # up to this share of a row's cells is hidden from the encoder, though not from the bound
     n_shared: int = 0  # functions, the last ones, whose q(v) share a basis in training
+    quick: bool = False  # so few cells that a step is compiled for longer than it runs
     mesh: Mesh | None = None  # devices over which the rows of a batch are spread
 
 

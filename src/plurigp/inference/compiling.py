@@ -120,29 +120,35 @@ def forget_programs_in_time() -> None:
 FIXED_ORDER = {"xla_cpu_experimental_ynn_fusion_type": "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT"}
 
 
+# XLA's older code for elementwise loops: two thirds of the compilation, four thirds of the time of a step.
+QUICKLY_COMPILED = {"xla_cpu_use_fusion_emitters": False}
+
+
 @cache
-def _compiler_options() -> dict[str, str]:
+def _compiler_options(quick: bool) -> dict[str, Any]:
     """XLA's options for all programs; none where this jaxlib does not know them: its last digits may differ."""
+    options: dict[str, Any] = FIXED_ORDER | QUICKLY_COMPILED if quick else FIXED_ORDER
     try:
-        jax.jit(lambda x: x, compiler_options=FIXED_ORDER).lower(0.0).compile()
+        jax.jit(lambda x: x, compiler_options=options).lower(0.0).compile()
     except jax.errors.JaxRuntimeError:
-        return {}
-    return dict(FIXED_ORDER)
+        return _compiler_options(False) if quick else {}
+    return dict(options)
 
 
 class Program:
     """A function compiled by XLA, `jax.jit` with results that do not depend on the number of threads.
 
     XLA takes its options from the outermost program: within another one, or within a gradient, this is its function.
+    A `quick` one is for what runs so rarely, or on so little, that it is compiled for longer than it runs.
     """
 
-    def __init__(self, function: Callable[..., Any], **options: Any) -> None:
-        self._function, self._options = function, options
+    def __init__(self, function: Callable[..., Any], quick: bool = False, **options: Any) -> None:
+        self._function, self._quick, self._options = function, quick, options
         update_wrapper(self, function)
 
     @cached_property
     def _jitted(self) -> Any:
-        return jax.jit(self._function, compiler_options=_compiler_options(), **self._options)
+        return jax.jit(self._function, compiler_options=_compiler_options(self._quick), **self._options)
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         traced = any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves((arguments, named)))
@@ -154,7 +160,7 @@ class Program:
 
 
 def program(**options: Any) -> Callable[[Callable[..., Any]], Program]:
-    """`Program` as a decorator with options of `jax.jit`, such as static_argnames."""
+    """`Program` as a decorator with its options and those of `jax.jit`, such as static_argnames."""
     return partial(Program, **options)
 
 

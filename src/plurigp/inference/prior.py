@@ -9,8 +9,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.mixture import GaussianMixture
 
 from plurigp.core.arrays import Array
 from plurigp.core.threads import single_blas_thread
@@ -130,6 +128,9 @@ def mixture_of(weights: np.ndarray, means: np.ndarray, covariances: np.ndarray, 
 
 def start_prior(q: LatentNormal, n_groups: int, seed: int, dtype: Any) -> MixturePrior:
     """The first mixture: scikit-learn's of the latent means gives each row's shares, and `update_prior` the rest."""
+    from sklearn.exceptions import ConvergenceWarning  # half of scikit-learn, which other fits need not wait for
+    from sklearn.mixture import GaussianMixture
+
     means = np.asarray(q.mean, np.float64)
     mixture = GaussianMixture(n_groups, n_init=START_INITS, reg_covar=START_RIDGE, random_state=seed)
     with single_blas_thread(), warnings.catch_warnings():

@@ -113,7 +113,6 @@ def _adam_step(spec: BoundSpec, state: State, batch: Batch, key: Array, rates: R
     return State(model, q, None, None, adam), EpochMetrics(parts, trace.spread, trace.jitter, trace.groups)
 
 
-@program(static_argnames=("spec",))
 def _compiled_step(
     spec: BoundSpec, state: State, batch: Batch, seed: Int[Array, ""], step: Int[Array, ""], rates: Rates
 ) -> tuple[State, Array | None, EpochMetrics]:
@@ -124,11 +123,14 @@ def _compiled_step(
     return keep_on_every_device(spec.mesh, (after._replace(posterior=None), m, epoch))
 
 
+_STEPS = {quick: Program(_compiled_step, quick, static_argnames=("spec",)) for quick in (False, True)}
+
+
 def train_step(
     spec: BoundSpec, state: State, batch: Batch, seed: int, step: int, rates: Rates
 ) -> tuple[State, EpochMetrics]:
     """One batch; compiled once per spec and shape. `step` is its number since training began."""
-    after, m, epoch = _compiled_step(spec, state, batch, np.int64(seed), np.int32(step), rates)
+    after, m, epoch = _STEPS[spec.quick](spec, state, batch, np.int64(seed), np.int32(step), rates)
     return after._replace(posterior=None if state.posterior is None else state.posterior._replace(m=m)), epoch
 
 
@@ -138,7 +140,7 @@ def _key(seed: Int[Array, ""], step: Int[Array, ""]) -> Array:
     return jax.random.wrap_key_data(words, impl="rbg")
 
 
-@Program
+@program(quick=True)  # factorisations and products, which XLA does not write itself
 def _refreshed(
     q: Natural, shared: SharedBasis | None, log_scale: Float[Array, " P"], kl_covariance_weight: Scalar
 ) -> Posterior:
@@ -180,11 +182,11 @@ def finalise(state: State, kl_covariance_weight: float) -> State:
 
 
 def trained_posterior(state: State) -> Posterior:
-    """q(v) with every function's S written out."""
+    """q(v) with every function's S written out, once and so in NumPy: nothing has to be compiled for it."""
     if isinstance(state.q, LogCholesky):
         return sparse.posterior_of_log_cholesky(*state.q)
     assert state.posterior is not None
-    return sparse.expand_shared_basis(state.posterior)
+    return sparse.expand_shared_basis(jax.tree.map(np.asarray, state.posterior._replace(whole=None)))
 
 
 def running_shapes(state: State) -> State:
@@ -206,7 +208,7 @@ def compile_training(spec: BoundSpec, state: State, batch: Batch, rates: Rates) 
         everywhere = shapes_on_every_device(spec.mesh, running_state.posterior)
         running_state = running_state._replace(posterior=everywhere)
     step = (spec, running_state, batch, np.int64(0), np.int32(0), rates)
-    running.append(compile_in_background((_compiled_step, step)))
+    running.append(compile_in_background((_STEPS[spec.quick], step)))
     for compilation in running:
         compilation.result()
     if spec.mesh is not None:

@@ -223,7 +223,7 @@ pack_outer.defvjp(_pack_outer_forward, _pack_outer_backward)
 def pack_doubled(S: Float[Array, "P M M"]) -> Float[Array, "P T"]:
     """Packed with what lies off the diagonal doubled, so that pack_doubled(S) · pack_outer(A) = Aᵀ S A."""
     i, j, _ = _places(S.shape[-1])
-    return pack(S) * jnp.where(jnp.asarray(i == j), 1, 2).astype(S.dtype)
+    return pack(S) * np.where(i == j, 1, 2).astype(S.dtype)
 
 
 def unpack_doubled(flat: Float[Array, "P T"], m: int) -> Float[Array, "P M M"]:

@@ -113,12 +113,12 @@ def append_shared_basis(
 
 
 def expand_shared_basis(q: Posterior) -> Posterior:
-    """The same q(v) with every function's S written out: what a trained model keeps."""
+    """The same q(v) with every function's S written out: what a trained model keeps. NumPy stays NumPy."""
     if q.shared is None:
         return q._replace(whole=None)
     U, shrink = q.shared
-    S = jnp.matmul(U * shrink[:, None, :], U.T)
-    return Posterior(q.m, jnp.concatenate([q.S, pack_doubled(S)]), q.trace, q.logdet)
+    concatenate = np.concatenate if isinstance(U, np.ndarray) else jnp.concatenate
+    return Posterior(q.m, concatenate([q.S, pack_doubled((U * shrink[:, None, :]) @ U.T)]), q.trace, q.logdet)
 
 
 def posterior_of_log_cholesky(m: Float[Array, "P M"], root: Float[Array, "P M M"]) -> Posterior:
