@@ -146,8 +146,8 @@ def fit_mixture(
         fits = []
         for shrinkage in shrinkages if K > 1 else (0.0,):
             tried = [maximise(moments, start, shrinkage, TRYING_STEPS) for start in shares]
-            best = max(tried, key=lambda trial: _evidence(trial[0], len(x), shrinkage))[1]
-            fits.append(_fitted(moments, best, shrinkage))
+            reached = max(tried, key=lambda trial: _evidence(trial[0], len(x), shrinkage))[1]
+            fits.append(_fitted(moments, reached, shrinkage))
     best = max(fits, key=lambda fit: fit.evidence)
     return best if rows is None else with_uncertainty(best, rows)
 
