@@ -180,14 +180,17 @@ def draw_given(
         decoders = list(_draw_decoders(predictor, rng, n_draws, functions))
         for chunk in chunks(layout, table, predictor.dtype):
             n, first = chunk.n_rows, int(chunk.rows[0])
-            cells = chunk.values, chunk.seen
-            if once:
-                found = latent.draw_weighted_once(predictor, *cells, noise)
-            else:
-                found = latent.weighted_draws(predictor, *cells, latent.latent_chunk(predictor, chunk), noise)
+            found = _draws_of_x(predictor, chunk, noise, once)
             x, weights, size = (np.asarray(part, np.float64) for part in found)
             sizes.append(size[:n])
             given = (n, x, weights, chunk.values.astype(np.float64))
             yield RowDraws(slice(first, first + n), (draw(decoder, *given) for decoder in decoders))
     if not once:
         latent.warn_of_few_draws(np.concatenate(sizes))
+
+
+def _draws_of_x(predictor: Predictor, chunk: Chunk, noise: np.ndarray, once: bool) -> tuple[Array, Array, Array]:
+    """Draws of x [S B Q], their weights [S B] and how many of them count [B]."""
+    if once:
+        return latent.draw_weighted_once(predictor, chunk.values, chunk.seen, noise)
+    return latent.weighted_draws(predictor, chunk.values, chunk.seen, latent.latent_chunk(predictor, chunk), noise)
