@@ -4,8 +4,11 @@ import sys
 
 import pytest
 import typer
+from typer.testing import CliRunner
 
+from plurigp.cli.app import app
 from plurigp.cli.errors import CommandError
+from plurigp.cli.fit import check_alone
 from plurigp.cli.processes import ProcessGroup, run_here, run_together
 
 SCRIPT = """
@@ -49,6 +52,30 @@ def test_joining_names_the_coordinator(monkeypatch):
 def test_half_a_group_is_refused(given, finding):
     with pytest.raises(CommandError, match=finding):
         ProcessGroup(*given)
+
+
+@pytest.mark.parametrize("given", [(2, None, None), (2, "host:1", 0), (2, "host:1", 1)])
+def test_a_checkpoint_is_for_one_process(given, tmp_path):
+    """Said before any process is started, whether or not there is a checkpoint to go on from."""
+    finding = r"a fit by 2 --processes keeps no checkpoint.*; leave out --checkpoint, or --processes \(with --shards 2"
+    with pytest.raises(CommandError, match=finding) as caught:
+        check_alone(tmp_path, ProcessGroup(*given))
+    assert "\n" not in str(caught.value)
+
+
+def test_one_process_may_keep_a_checkpoint(tmp_path):
+    check_alone(tmp_path, ProcessGroup(None, None, None))
+    check_alone(tmp_path, ProcessGroup(1, "host:1", 0))
+    check_alone(None, ProcessGroup(2, None, None))
+
+
+def test_the_command_refuses_a_checkpoint_of_several_before_it_starts_them(tmp_path, monkeypatch):
+    monkeypatch.setattr("plurigp.cli.fit.run_here", lambda n: pytest.fail("started"))
+    folders = ["--out", str(tmp_path / "model"), "--checkpoint", str(tmp_path / "running")]
+    done = CliRunner().invoke(app, ["fit", "t.csv", "--processes", "2", *folders])
+    assert (done.exit_code, done.stderr.count("\n")) == (1, 1)
+    assert "leave out --checkpoint" in done.stderr
+    assert not list(tmp_path.iterdir())
 
 
 def test_standard_input_is_for_one_process(monkeypatch):

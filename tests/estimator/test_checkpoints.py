@@ -20,6 +20,7 @@ from plurigp import DataError, PluriGP
 from plurigp.core.sealed import read_sealed_json, sealed_arrays, sealed_json, unsealed_arrays
 from plurigp.estimator import checkpoints
 from plurigp.estimator.checkpoints import ABOUT, Checkpoint, has_checkpoint, remove_checkpoint
+from plurigp.estimator.fitting import as_seed
 
 EPOCHS = 6
 
@@ -215,9 +216,42 @@ def test_what_the_folder_is_of_is_checked_though_its_hash_is_right(folder, chang
 
 def test_a_fit_by_several_processes_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(jax, "process_count", lambda: 2)
-    with pytest.raises(DataError, match=r"a fit by 2 processes has no checkpoints.*; fit without checkpoint="):
+    with pytest.raises(DataError, match=r"a fit by 2 processes has no checkpoints.*; fit without checkpoint=, or in"):
         estimator().fit(table(), checkpoint=tmp_path / "running")
     assert not (tmp_path / "running").exists()
+
+
+def test_another_number_of_shards_or_devices_is_refused_by_name(tmp_path, monkeypatch):
+    """Shards decide which rows share a batch, and sums over devices round otherwise than on one."""
+    folder, shards = tmp_path / "running", {"n_shards": 2}
+    with monkeypatch.context() as patch:
+        stopping(patch, 3, press_ctrl_c)
+        with pytest.raises(KeyboardInterrupt):
+            estimator(**shards).fit(table(), checkpoint=folder)
+    about = folder / ABOUT
+    held = read_sealed_json(about, 1, "")
+    assert "devices" not in held  # one
+    for n_shards in (1, 3):
+        with pytest.raises(DataError, match=rf"another n_shards \(2 there, {n_shards} here\); give the same, or name"):
+            estimator(n_shards=n_shards).fit(table(), checkpoint=folder)
+    on_two = SimpleNamespace(size=2)
+    with monkeypatch.context() as patch:
+        patch.setattr("plurigp.inference.batches.TrainingTable.mesh", on_two)
+        with pytest.raises(DataError, match=r"another number of devices \(1 there, 2 here\); give the same, or name"):
+            bound(folder, shards)
+    about.write_text(sealed_json({**held, "devices": 2}))
+    with pytest.raises(DataError, match=r"another number of devices \(2 there, 1 here\); give the same, or name"):
+        estimator(**shards).fit(table(), checkpoint=folder)
+    about.write_text(sealed_json(held))
+    resumed = content(estimator(**shards).fit(table(), checkpoint=folder), tmp_path / "resumed")
+    assert resumed == content(estimator(**shards).fit(table()), tmp_path / "whole")
+
+
+def bound(folder: Path, params: dict) -> int:
+    """What a fit with these parameters asks of the folder before it computes anything."""
+    model = estimator(**params)
+    rows, coder = model._coded(table(), None)
+    return Checkpoint(folder).bind(model.get_params(deep=False), coder, rows, as_seed(1))
 
 
 def test_other_peoples_files_are_left_alone(tmp_path):

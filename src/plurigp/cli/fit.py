@@ -106,6 +106,7 @@ def fit(  # long: its options
     """
     check_folder(out, force)
     group = ProcessGroup(processes, coordinator, process_id)
+    check_alone(checkpoint, group)
     if group.starts_here and processes is not None:
         run_here(processes)
         return
@@ -164,6 +165,16 @@ def check_request(out: Path, options: dict[str, Any]) -> None:
         parse_kernel(options.get("kernel", "rbf"))
     except ValueError as error:
         raise CommandError(f"--{error}") from None
+
+
+def check_alone(checkpoint: Path | None, group: ProcessGroup) -> None:
+    """Refuse a checkpoint of several processes before they are started and wait for each other."""
+    if checkpoint is not None and (group.n_processes or 1) > 1:
+        raise CommandError(
+            f"{checkpoint}: a fit by {group.n_processes} --processes keeps no checkpoint and goes on from none, since "
+            f"no process holds all of it; leave out --checkpoint, or --processes (with --shards {group.n_processes} "
+            "one process trains the same parts)."
+        )
 
 
 def check_checkpoint(folder: Path | None, resume: bool) -> None:

@@ -62,7 +62,7 @@ class Checkpoint:
         if jax.process_count() > 1:
             raise DataError(
                 f"{self.folder}: a fit by {jax.process_count()} processes has no checkpoints, since no process holds "
-                "all of it; fit without checkpoint="
+                "all of it; fit without checkpoint=, or in one process with the same n_shards"
             )
         about = {
             "format": CHECKPOINT_FORMAT,
@@ -73,6 +73,8 @@ class Checkpoint:
             "table": _table_digest(table),
             "seed": seed,
         }
+        if table.mesh is not None:  # sums over devices round otherwise than on one
+            about["devices"] = table.mesh.size
         path = self.folder / ABOUT
         if path.exists():
             held = read_sealed_json(path, CHECKPOINT_FORMAT, ANEW)
@@ -207,6 +209,8 @@ def _refuse_broken(path: Path) -> NoReturn:
 def _refuse_another(folder: Path, held: dict[str, Any], about: dict[str, Any]) -> None:
     """Name the first thing in which the fit that the folder is of differs from the one that is asked for."""
     flat = [{**fit["settings"], **{name: fit[name] for name in ("format", "plurigp", "jax")}} for fit in (held, about)]
+    for facts, fit in zip(flat, (held, about), strict=True):
+        facts["number of devices"] = fit.get("devices", 1)
     for name, now in flat[1].items():
         if (before := flat[0].get(name)) != now:
             found = f"the checkpoint of a fit with another {name} ({show(before)} there, {show(now)} here)"
