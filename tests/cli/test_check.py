@@ -43,6 +43,27 @@ def test_json_is_all_there_is(table, mixed_frame):
         assert column["reason"]
 
 
+@pytest.mark.filterwarnings("ignore::plurigp.data.sentinels.SentinelWarning")
+def test_likely_sentinels_are_a_hint_in_the_written_schema(tmp_path):
+    """Uncommented, it makes them gaps: the kind is that of the rest, and the share of gaps counts them."""
+    path, schema = tmp_path / "t.csv", tmp_path / "schema.toml"
+    visits = [k % 6 for k in range(100)] + [999, 999]
+    pd.DataFrame({"visits": visits, "lab": [k / 7 for k in range(102)]}).to_csv(path, index=False)
+    run(path, "--write", schema)
+    hint = "# missing = [999]  # remove the first # if these numbers stand for gaps"
+    text = schema.read_text()
+    assert text.count("missing") == text.count(hint.split("  ")[0]) == 1
+    assert hint in text
+    schema.write_text(text.replace("# missing", "missing").replace('"gaussian"', '"poisson"', 1))
+    shown = run(path, "--schema", schema)
+    line = next(line for line in shown.stdout.splitlines() if line.lstrip().startswith("visits"))
+    assert ("poisson" in line, "missing 999" in line, "2.0%" in line) == (True, True, True)
+    facts = json.loads(run(path, "--schema", schema, "--json", "--write", schema, "--force").stdout)
+    assert facts["columns"][0]["missing"] == [999]
+    assert facts["columns"][0]["gaps"] == pytest.approx(2 / 102)
+    assert tomllib.loads(schema.read_text())["column"][0]["missing"] == [999]
+
+
 def test_written_schema_can_be_edited_and_handed_back(table, tmp_path):
     schema = tmp_path / "schema.toml"
     assert f"wrote {schema}" in run(table, "--write", schema).stdout

@@ -43,7 +43,8 @@ def test_ordinary_numbers_are_not(numbers):
 
 def test_a_fit_names_column_row_code_and_remedy_and_drops_nothing():
     frame = pd.DataFrame({"visits": counts(999, 999), "age": np.linspace(20, 80, 102)})
-    with pytest.warns(SentinelWarning, match=r"column 'visits', row 100: 2 cells hold 999.*--missing visits=999"):
+    remedies = r"--missing visits=999, missing = \[999\] in the schema file, or read_table"
+    with pytest.warns(SentinelWarning, match=rf"column 'visits', row 100: 2 cells hold 999.*{remedies}"):
         coder = Coder.fit(frame, infer_schema(frame))
     assert coder.table(frame).seen.all()
     cured = with_gaps_for(frame, {"visits": [999]})

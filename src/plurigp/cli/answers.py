@@ -139,6 +139,7 @@ def impute(  # long: its options
     frame = read_input(path, sep, decimal, missing)
     with about(path):
         fitted = loaded or _trained_on(frame, schema, exclude, seed)
+        frame = fitted.schema_.with_gaps(frame)
         rows, moved = fitted.schema_.matching(frame), deltas_of(delta, fitted.schema_.names)
         answers = [fitted.impute(rows)] if draws is None else fitted.impute_draws(rows, draws, seed, delta=moved)
     used = _filled_columns(fitted, frame.columns)
@@ -169,7 +170,8 @@ def _impute_folder(model: Path, folder: "ParquetFolder", out: Path, draws: int |
         answer = fitted.impute(fitted.schema_.matching(rows))
         return rows.assign(**{name: answer[name] for name in used})
 
-    answer_folder(folder, out, force, asked_of("impute", model), fill, filled_schema(folder, set(used)))
+    declared = {name for column in fitted.schema_.used if column.missing for name in (column.name, column.upper)}
+    answer_folder(folder, out, force, asked_of("impute", model), fill, filled_schema(folder, set(used), declared))
 
 
 def _trained_on(frame: "pd.DataFrame", schema: Path | None, exclude: list[str] | None, seed: int) -> "PluriGP":

@@ -54,7 +54,7 @@ def check(
         coder = Coder.fit(rows, infer_schema(rows, schema))
         if write is not None:
             with whole_file(write) as part:
-                part.write_text(coder.schema.to_toml(), encoding="utf-8")
+                part.write_text(coder.schema.to_toml(suspected(rows, coder.schema)), encoding="utf-8")
         facts = schema_facts(table, rows, coder.schema, compare)
     if json:
         say_json(facts)
@@ -64,6 +64,13 @@ def check(
         say_comparison(facts["compared"])
     if write is not None:
         say(f"wrote {write}: edit it and pass it with --schema {write}")
+
+
+def suspected(rows: "Rows", schema: "Schema") -> dict[str, list[float]]:
+    """By column, the numbers that seem to stand for gaps."""
+    from plurigp.data.sentinels import suspected_codes
+
+    return {column.name: suspected_codes(column, rows.numbers(column)[:, 0]) for column in schema.used}
 
 
 def say_comparison(compared: dict[str, Any]) -> None:
@@ -83,7 +90,7 @@ def say_schema(frame: "pd.DataFrame", schema: "Schema") -> None:
     """The schema as a table on stdout, with a line of totals."""
     from plurigp.data.schema import detail
 
-    gaps = frame.isna().mean()
+    gaps = schema.with_gaps(frame).isna().mean()
     rows = [(printable(c.name, NAME_WIDTH), c.kind, detail(c), f"{gaps[c.name]:.1%}", c.reason) for c in schema.columns]
     say_table(("column", "kind", "detail", "gaps", "reason"), rows, right=("gaps",))
     say(f"{len(frame)} rows; {len(schema.used)} columns used, {len(schema.aside)} set aside")
@@ -91,7 +98,7 @@ def say_schema(frame: "pd.DataFrame", schema: "Schema") -> None:
 
 def schema_facts(path: Path, rows: "Rows", schema: "Schema", compare: bool) -> dict[str, Any]:
     """The schema's own fields, the share of gaps and the comparison of kinds where asked for, for JSON."""
-    gaps = rows.frame.isna().mean()
+    gaps = schema.with_gaps(rows.frame).isna().mean()
     columns = [entry | {"gaps": float(gaps[entry["name"]])} for entry in schema.to_dict()["columns"]]
     facts: dict[str, Any] = {"table": str(path), "rows": len(rows), "columns": columns}
     if compare:

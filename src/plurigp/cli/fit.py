@@ -20,6 +20,7 @@ from plurigp.cli.options import (
     Seed,
     Sep,
     TableOrFolderIn,
+    declared_gaps,
     given,
     read_input,
     training_input,
@@ -132,7 +133,7 @@ def fit(  # long: its options
     start = time.monotonic()
     with about(table):
         if missingness is not None:
-            rows = sample = to_rows(add_missingness(sample, missingness))
+            rows = sample = to_rows(add_missingness(declared_gaps(sample.frame, schema), missingness))
         settled = infer_schema(sample, schema).override(dict.fromkeys(exclude or [], "aside"))
         weighed = {"column_weights": as_column_weights(column_weight), "views": as_views(view, settled.names)}
         of_gaps = covariates_missing(model_gapped_covariates)

@@ -22,7 +22,7 @@ def open_folder(path: Path, missing: list[str] | None = None) -> "ParquetFolder 
     if not is_parquet_folder(path):
         return None
     if missing:
-        raise CommandError(f"{path}: --missing is for single files; write gaps as nulls into the folder's files.")
+        raise CommandError(f"{path}: --missing is for single files; declare missing = [...] in the schema of the fit.")
     with about(path):
         return ParquetFolder(path)
 

@@ -119,6 +119,13 @@ def read_input(table: Path, sep: str | None, decimal: str | None, missing: list[
         return with_gaps_for(frame, gap_values(missing, frame.columns))
 
 
+def declared_gaps(frame: "pd.DataFrame", schema: Path | None) -> "pd.DataFrame":
+    """The table with the values that a schema file declares missing as gaps."""
+    from plurigp.data.schema import load_schema
+
+    return frame if schema is None else load_schema(schema).with_gaps(frame)
+
+
 def training_input(
     table: Path, sep: str | None, decimal: str | None, missing: list[str] | None
 ) -> "tuple[Rows | ParquetFolder, Rows]":
@@ -131,7 +138,7 @@ def training_input(
 
     if is_parquet_folder(table):
         if missing:
-            raise CommandError(f"{table}: --missing is for single files; write gaps as nulls into the folder's files.")
+            raise CommandError(f"{table}: --missing is for single files; declare missing = [...] in the schema file.")
         with about(table):
             folder = ParquetFolder(table)
             return folder, to_rows(sample_folder(folder).frame)

@@ -20,6 +20,7 @@ from plurigp.cli.options import (
     SchemaIn,
     Sep,
     TableIn,
+    declared_gaps,
     given,
     read_input,
 )
@@ -123,7 +124,8 @@ def study(  # long: its options
     planned = Study(**studied, **settings)
     rows = to_rows(read_input(table, sep, decimal, missing))
     with about(table):
-        rows = rows if missingness is None else to_rows(add_missingness(rows.frame, missingness))
+        if missingness is not None:
+            rows = to_rows(add_missingness(declared_gaps(rows.frame, schema), missingness))
         if view is not None:
             settings["model"] |= {"views": as_views(view, rows.columns)}
             planned = Study(**studied, **settings)

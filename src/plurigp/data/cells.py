@@ -1,6 +1,7 @@
 """ColumnCells: the cells of one column in one plain form, whatever dtype they came in."""
 
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
@@ -212,6 +213,24 @@ def as_numbers(cells: ColumnCells, name: object) -> np.ndarray:
     sentinel = f"the value is beyond {MAX_MAGNITUDE:.0e} (a sentinel?); correct it or make it a gap."
     refuse(np.abs(numbers) > MAX_MAGNITUDE, name, sentinel)
     return numbers
+
+
+def are_among(levels: Sequence[Level], values: Iterable[Level]) -> np.ndarray:
+    """Which of the levels are one of the values [L]: as numbers where both spell numbers, else as text."""
+    known = {_shared(value) for value in values}
+    return np.array([_shared(level) in known for level in levels], dtype=bool)
+
+
+def without_values(cells: ColumnCells, values: Sequence[Level]) -> ColumnCells:
+    """The cells, with those that hold one of the values as gaps."""
+    if not values or cells.form in ("date", "empty"):
+        return cells
+    if cells.codes is None:
+        numbers = np.asarray(cells.numbers)
+        return _of_numbers(np.where(np.isin(numbers, level_numbers(tuple(values))), np.nan, numbers), cells.form)
+    gone = np.append(are_among(cells.distinct, values), False)[cells.codes]
+    codes = np.where(gone, -1, cells.codes)
+    return _of_codes(codes, list(cells.distinct), category=cells.category, ordered=cells.ordered)
 
 
 def n_distinct(cells: ColumnCells) -> int:

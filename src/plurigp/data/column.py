@@ -1,7 +1,8 @@
 """Column: what is known of one column of a table, and the check of what people declare about it."""
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from numbers import Integral, Real
 from typing import Any
 
@@ -11,6 +12,7 @@ from plurigp.core.text import at, listing, nearest, show
 from plurigp.core.types import DataError
 
 ASIDE = "aside"
+MAX_MISSING, MAX_MISSING_TEXT = 100, 1000  # values that stand for gaps in one column, and characters of one
 Level = str | bool | int | float
 
 
@@ -30,6 +32,7 @@ class Column:
     dtype: str = "float64"  # the input's dtype, as pandas spells it
     weight: float = 1.0  # how much its cells count in learning the map
     covariate: bool = False  # given, not modelled: the model describes what it does not explain
+    missing: tuple[str | int | float, ...] = ()  # raw values that stand for a gap, here and in the companion
 
     @property
     def used(self) -> bool:
@@ -44,7 +47,21 @@ class Column:
     @property
     def reading(self) -> tuple:
         """The name, then all that decides how the cells are read."""
-        return self.name, self.kind, self.levels, self.trials, self.bounds, self.upper, self.event, self.other
+        return (
+            self.name,
+            self.kind,
+            self.levels,
+            self.trials,
+            self.bounds,
+            self.upper,
+            self.event,
+            self.other,
+            self.missing,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Its fields; what stands for a gap only where something does, so that files of before stay as they were."""
+        return {key: value for key, value in asdict(self).items() if key != "missing" or value}
 
 
 def checked_settings(name: object, given: Mapping) -> dict[str, Any]:
@@ -102,13 +119,28 @@ def _weight(name: object, key: str, value: object) -> float:
     return float(value)
 
 
+def _missing(name: object, key: str, value: object) -> tuple[str | int | float, ...]:
+    is_list = isinstance(value, Sequence) or (isinstance(value, np.ndarray) and value.ndim == 1)
+    if not is_list or isinstance(value, str | bytes) or len(value) > MAX_MISSING:  # type: ignore[arg-type]
+        finding = f"missing must be a list of at most {MAX_MISSING} values, not {show(value)}"
+        raise DataError(f"{at(name)}: {finding}; write missing = [999].")
+    values = tuple(v.item() if isinstance(v, np.generic) else v for v in value)  # type: ignore[attr-defined]
+    for one in values:
+        is_text = isinstance(one, str) and one.strip() and len(one) <= MAX_MISSING_TEXT
+        is_number = isinstance(one, int | float) and not isinstance(one, bool) and abs(one) <= sys.float_info.max
+        if not is_text and not is_number:
+            finding = f"a missing value must be text or a finite number, not {show(one)}"
+            raise DataError(f"{at(name)}: {finding}; an empty cell is a gap without being declared.")
+    return values
+
+
 def _flag(name: object, key: str, value: object) -> bool:
     if not isinstance(value, bool):
         raise DataError(f"{at(name)}: {key} must be true or false, not {show(value)}; correct it.")
     return value
 
 
-ROLES = ("weight", "covariate")  # what a column is in the model, whatever its kind
+ROLES = ("weight", "covariate", "missing")  # what is said of a column whatever its kind
 SETTINGS = ("levels", "trials", "bounds", "upper", "event", "other")  # what a kind may ask for
 _CHECKS: dict[str, Callable[[object, str, object], Any]] = {
     "kind": _text,
@@ -120,5 +152,6 @@ _CHECKS: dict[str, Callable[[object, str, object], Any]] = {
     "event": _other_column,
     "weight": _weight,
     "covariate": _flag,
+    "missing": _missing,
     "other": _other_column,
 }

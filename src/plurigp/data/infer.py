@@ -19,6 +19,7 @@ from plurigp.data.cells import (
     level_numbers,
     n_distinct,
     spells_numbers,
+    without_values,
 )
 from plurigp.data.column import ASIDE, Column, Level
 from plurigp.data.kinds import settled
@@ -92,7 +93,7 @@ def _column(rows: Rows, name: str, change: object) -> Column:
     given = {} if change is None else declaration(name, change)
     if given.get("kind") == ASIDE:  # its cells may be anything
         return changed(Column(name, ASIDE, dtype=dtype), given)
-    cells = rows.cells(name)
+    cells = without_values(rows.cells(name), given.get("missing", ()))
     kind, reason, levels = (given["kind"], "", ()) if "kind" in given else _propose(name, cells)
     column = Column(name, kind, reason, levels, dtype=dtype)
     column = changed(column, given) if given else column

@@ -24,7 +24,7 @@ def _pooled(column: Column, rows: Rows, least: int) -> Column:
     takes_other = column.kind != ASIDE and "other" in kind_of(column).settings and column.other is None
     if not takes_other or not all(isinstance(level, str) for level in column.levels):  # numbers have no name for it
         return column
-    codes = level_codes(rows.cells(column.name), column.levels)
+    codes = level_codes(rows.column_cells(column), column.levels)
     counts = np.bincount(codes[codes >= 0].astype(int), minlength=len(column.levels))
     kept = tuple(level for level, n in zip(column.levels, counts, strict=True) if n >= least)
     n_rare = len(column.levels) - len(kept)

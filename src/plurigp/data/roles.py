@@ -27,7 +27,7 @@ def with_roles(schema: Schema, given: Mapping[str, Any], rows: Rows) -> Schema:
     for column in columns:
         _check_covariate(column)
     if given.get("covariates_missing", "error") == "model":
-        gaps = {c.name for c in columns if c.covariate and not rows.cells(c.name).seen.all()}
+        gaps = {c.name for c in columns if c.covariate and not rows.column_cells(c).seen.all()}
         columns = [replace(c, covariate=False) if c.name in gaps else c for c in columns]
     schema = Schema(tuple(columns))
     return _with_weights(schema, given.get("column_weights") or {}, given.get("views") or {})

@@ -15,7 +15,7 @@ from pandas.api import types as pdt
 from plurigp.core.files import PARQUET_SUFFIXES
 from plurigp.core.text import file_name
 from plurigp.core.types import DataError
-from plurigp.data.cells import ColumnCells, cells_of
+from plurigp.data.cells import ColumnCells, cells_of, without_values
 from plurigp.data.column import Column
 from plurigp.data.frames import check_present, check_shape, to_frame
 from plurigp.data.kinds import kind_of, read_cells
@@ -138,13 +138,19 @@ class Rows:
             self._cells[name] = cells
         return self._cells[name]
 
+    def column_cells(self, column: Column) -> ColumnCells:
+        """The same, with the values that the column declares missing as gaps."""
+        return without_values(self.cells(column.name), column.missing)
+
     def numbers(self, column: Column) -> np.ndarray:
         """Checked raw numbers [N R] of one column, NaN at gaps, read together with its companion where it has one."""
         key = column.reading
         if key in self._numbers:
             return self._numbers[key]
-        companion = None if column.companion is None else self.cells(column.companion)
-        numbers = read_cells(column, self.cells(column.name), companion)
+        companion = None
+        if column.companion is not None:
+            companion = without_values(self.cells(column.companion), column.missing)
+        numbers = read_cells(column, self.column_cells(column), companion)
         if self.in_memory:
             self._numbers[key] = numbers
         return numbers
@@ -174,7 +180,7 @@ class Rows:
         for group in alike.values():
             with suppress(DataError):  # each of them alone will name the column and row
                 cells = cells_of(np.concatenate([objects[column.name] for column in group]), group[0].name)
-                parts = np.split(read_cells(group[0], cells), len(group))
+                parts = np.split(read_cells(group[0], without_values(cells, group[0].missing)), len(group))
                 self._numbers |= {column.reading: part for column, part in zip(group, parts, strict=True)}
 
 

@@ -3,20 +3,23 @@
 import os
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import tomlkit
 
 from plurigp.core.text import amount, at, file_name, listing, nearest, printable, show
 from plurigp.core.types import DataError
+from plurigp.data.cells import are_among
 from plurigp.data.column import ASIDE, ROLES, SETTINGS, Column, checked_settings
 from plurigp.data.frames import check_present
 from plurigp.data.kinds import KINDS, kind_of
 from plurigp.data.missingness import with_indicators
+from plurigp.data.sentinels import with_gaps_of
 from plurigp.data.summary import SchemaSummary
 
 MAX_SCHEMA_BYTES = 50_000_000
@@ -34,6 +37,7 @@ class Schema:
             raise DataError(f"the schema names {at(twice[0])} twice; name each column once.")
         for column in (*self.used, *self.covariates):
             kind_of(column)
+            _check_missing(column)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -76,11 +80,15 @@ class Schema:
         Only columns set aside may be missing, unless another column is read together with them. Columns that say which
         cells are missing are made of those cells.
         """
-        frame = with_indicators(frame, self.names)
+        frame = with_indicators(self.with_gaps(frame), self.names)
         needed = {name for column in self.used for name in (column.name, column.companion) if name is not None}
         needed |= {column.name for column in self.covariates}
         check_present([name for name in self.names if name in needed], frame.columns)
         return frame.reindex(columns=list(self.names))
+
+    def with_gaps(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """The frame with the values that the columns declare missing as gaps."""
+        return with_gaps_of(frame, self.columns)
 
     def override(self, changes: Mapping) -> "Schema":
         """Some columns declared anew: {"age": "gaussian"} or {"spo2": {"kind": "beta", "bounds": [0, 100]}}."""
@@ -89,7 +97,7 @@ class Schema:
 
     def to_dict(self) -> dict:
         """Plain lists, text and numbers, ready for JSON; `from_dict` restores it exactly."""
-        return {"columns": [asdict(column) for column in self.columns]}
+        return {"columns": [column.to_dict() for column in self.columns]}
 
     @staticmethod
     def from_dict(saved: object) -> "Schema":
@@ -99,15 +107,18 @@ class Schema:
             raise DataError('a saved schema must hold a list under "columns"; save it again.')
         return Schema(tuple(_column_from(entry) for entry in entries))
 
-    def to_toml(self) -> str:
-        """The schema as text to edit: reasons are comments, and dtypes are left to the table itself."""
+    def to_toml(self, suspected: Mapping[str, Sequence[float]] | None = None) -> str:
+        """The schema as text to edit: reasons are comments, and dtypes are left to the table itself.
+
+        So are, by column, numbers that are suspected to stand for gaps.
+        """
         head = ["One [[column]] per column of the table. Change kind where the choice is wrong.", "Kinds:"]
         head += [f"  {kind.name}: {kind.about}" for kind in KINDS.values()]
         document, columns = tomlkit.document(), tomlkit.aot()
         for line in (*head, f"  {ASIDE}: not used by the model"):
             document.add(tomlkit.comment(line))
         for column in self:
-            columns.append(_toml_table(column))
+            columns.append(_toml_table(column, (suspected or {}).get(column.name, ())))
         document.append("column", columns)
         return tomlkit.dumps(document)
 
@@ -136,6 +147,7 @@ class Schema:
         lines = [(column.name, column.kind, detail(column), column.reason) for column in self]
         table = SchemaSummary(lines, columns=["column", "kind", "detail", "reason"])
         if frame is not None:
+            frame = self.with_gaps(frame)
             shares = [round(100.0 * float(frame[name].notna().mean()), 1) for name in self.names]
             table.insert(3, "observed %", shares)
         return table
@@ -146,6 +158,7 @@ def detail(column: Column) -> str:
     roles = [
         *(["covariate"] if column.covariate else []),
         *([f"weight {column.weight:g}"] if column.weight != 1 else []),
+        *([f"missing {listing(map(show, column.missing), limit=5)}"] if column.missing else []),
     ]
     return "; ".join(part for part in (*roles, _kind_detail(column)) if part)
 
@@ -173,7 +186,8 @@ def changed(column: Column, change: object) -> Column:
     given = declaration(column.name, change)
     kind = given.get("kind", column.kind)
     if kind == ASIDE:
-        return Column(column.name, ASIDE, given.get("reason", "declared"), dtype=column.dtype)
+        reason, missing = given.get("reason", "declared"), given.get("missing", ())
+        return Column(column.name, ASIDE, reason, dtype=column.dtype, missing=missing)
     settings = kind_of(replace(column, kind=kind)).settings
     for key in SETTINGS:
         if given.get(key) and key not in settings:
@@ -205,6 +219,13 @@ def companions_aside(columns: tuple[Column, ...], also: Iterable[str] = ()) -> t
             where = "itself" if companion == owner.name else where
             hint = nearest(companion, names - {owner.name})
             raise DataError(f"{at(owner.name)}: its {_role(owner)} are in {where}; correct the name.{hint}")
+    for column in columns:
+        if column.name in owners and column.missing:
+            owner = owners[column.name]
+            finding = (
+                f"{at(column.name)}: holds the {_role(owner)} of {show(owner.name, 80)} and is read with its missing"
+            )
+            raise DataError(f"{finding}; declare these values there, for both columns.")
     reasons = {name: f"holds the {_role(owner)} of {show(owner.name, 80)}" for name, owner in owners.items()}
     return tuple(Column(c.name, ASIDE, reasons[c.name], dtype=c.dtype) if c.name in reasons else c for c in columns)
 
@@ -230,7 +251,13 @@ def load_schema(path: str | os.PathLike) -> Schema:
     return Schema.from_toml(text, source)
 
 
-def _toml_table(column: Column) -> tomlkit.items.Table:
+def _check_missing(column: Column) -> None:
+    if column.missing and (both := are_among(column.levels, column.missing)).any():
+        level = show(column.levels[int(np.argmax(both))])
+        raise DataError(f"{at(column.name)}: {level} is both a level and missing; remove it from one of the two.")
+
+
+def _toml_table(column: Column, suspected: Sequence[float]) -> tomlkit.items.Table:
     """One [[column]] table: the reason as a comment, and only the settings that its kind has."""
     table = tomlkit.table()
     if column.reason:
@@ -242,7 +269,11 @@ def _toml_table(column: Column) -> tomlkit.items.Table:
             table.add(key, list(value) if isinstance(value, tuple) else value)
     for key in ROLES:
         if getattr(column, key) != getattr(Column, key):  # not its default
-            table.add(key, getattr(column, key))
+            value = getattr(column, key)
+            table.add(key, list(value) if isinstance(value, tuple) else value)
+    if suspected:
+        codes = listing(map(amount, suspected))
+        table.add(tomlkit.comment(f"missing = [{codes}]  # remove the first # if these numbers stand for gaps"))
     try:
         table.as_string().encode("utf-8")
     except UnicodeEncodeError:

@@ -9,7 +9,7 @@ from pandas.api import types as pdt
 
 from plurigp.core.text import amount, at, listing, printable, show
 from plurigp.core.types import DataError
-from plurigp.data.cells import level_number
+from plurigp.data.cells import cells_of, level_number, without_values
 from plurigp.data.column import Column
 from plurigp.data.frames import check_present
 from plurigp.data.kinds import kind_of
@@ -42,17 +42,23 @@ def likely_sentinels(numbers: np.ndarray) -> list[float]:
     return [float(value) for value in values[far & (counts > 1)]]
 
 
-def warn_sentinels(column: Column, numbers: np.ndarray) -> None:
-    """Warns by column, row and code; nothing is dropped. Codes come from a fixed list and are no measurements."""
+def suspected_codes(column: Column, numbers: np.ndarray) -> list[float]:
+    """`likely_sentinels` of a column of single numbers [N]; other kinds have none."""
     kind = kind_of(column)
     if kind.has_levels or kind.has_bounds or column.trials is not None:
-        return
-    if found := likely_sentinels(numbers):
+        return []
+    return likely_sentinels(numbers)
+
+
+def warn_sentinels(column: Column, numbers: np.ndarray) -> None:
+    """Warns by column, row and code; nothing is dropped. Codes come from a fixed list and are no measurements."""
+    if found := suspected_codes(column, numbers):
         codes = listing(map(amount, found))
         n, first = int(np.isin(numbers, found).sum()), int(np.argmax(np.isin(numbers, found)))
         warnings.warn(
             f"{at(column.name, first)}: {n} cells hold {codes}, far from the rest of the column, and are used as "
-            f"numbers. If they stand for gaps, say so: --missing {printable(column.name, 80)}={amount(found[0])}, or "
+            f"numbers. If they stand for gaps, say so: --missing {printable(column.name, 80)}={amount(found[0])}, "
+            f"missing = [{codes}] in the schema file, or "
             f"read_table(path, missing={{{show(column.name, 80)}: [{codes}]}}).",
             SentinelWarning,
             stacklevel=2,
@@ -70,12 +76,29 @@ def with_gaps_for(frame: pd.DataFrame, missing: Missing | None) -> pd.DataFrame:
     frame = frame.copy(deep=False)
     for name, values in declared.items():
         column = frame[name]
-        gone = _holds(column, [values] if isinstance(values, str | int | float) else values)
-        if gone.any():
-            whole = pdt.is_integer_dtype(column.dtype) and isinstance(column.dtype, np.dtype)
-            column = (column.astype(np.float64) if whole else column).mask(gone)
-            frame.isetitem(frame.columns.get_loc(name), column.array)  # type: ignore[arg-type]  # names differ
+        _empty(frame, name, _holds(column, [values] if isinstance(values, str | int | float) else values))
     return frame
+
+
+def with_gaps_of(frame: pd.DataFrame, columns: Iterable[Column]) -> pd.DataFrame:
+    """The frame with the values that these columns declare missing as gaps, as a model of them reads it."""
+    declared = [column for column in columns if column.missing]
+    frame = frame.copy(deep=False) if declared else frame
+    for column in declared:
+        for name in (column.name, column.companion):
+            if name is not None and name in frame.columns:
+                cells = cells_of(frame[name], name)
+                _empty(frame, name, cells.seen & ~without_values(cells, column.missing).seen)
+    return frame
+
+
+def _empty(frame: pd.DataFrame, name: str, gone: np.ndarray) -> None:
+    """Make cells of one column gaps, in place."""
+    if gone.any():
+        column = frame[name]
+        whole = pdt.is_integer_dtype(column.dtype) and isinstance(column.dtype, np.dtype)
+        column = (column.astype(np.float64) if whole else column).mask(gone)
+        frame.isetitem(frame.columns.get_loc(name), column.array)  # type: ignore[arg-type]  # names differ
 
 
 def _holds(column: pd.Series, values: Iterable[object]) -> np.ndarray:

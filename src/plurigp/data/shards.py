@@ -1,7 +1,7 @@
 """Answers for a folder of Parquet files: one output file for each, in constant memory; a stopped run goes on."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -39,15 +39,19 @@ def pieces_of(file: Path) -> Iterator[pd.DataFrame]:
         raise DataError(f"{file_name(file)}: not a readable Parquet file; write it again.") from None
 
 
-def filled_schema(folder: ParquetFolder, used: set[str]) -> Any:
-    """The Arrow schema of a folder's files once the gaps of these columns are filled: whole numbers with gaps may be
-    filled by others."""
+def filled_schema(folder: ParquetFolder, used: set[str], gapped: Container[str | None] = ()) -> Any:
+    """The Arrow schema of a folder's files once the gaps of these columns are filled: whole numbers with gaps, in the
+    files or by the values that `gapped` ones declare missing, may be filled by others."""
     import pyarrow as pa
     from pyarrow.parquet import read_schema
 
     schema = read_schema(folder.files[0]).remove_metadata()
     for place, field in enumerate(schema):
-        if field.name in used and pa.types.is_integer(field.type) and folder.has_gaps(field.name):
+        if (
+            field.name in used
+            and pa.types.is_integer(field.type)
+            and (field.name in gapped or folder.has_gaps(field.name))
+        ):
             schema = schema.set(place, field.with_type(pa.float64()))
     return schema
 

@@ -208,7 +208,7 @@ def _measured(column: Column, rows: Rows, counted: np.ndarray | slice) -> tuple[
     if column.name in rows.columns:
         column = replace(column, dtype=str(rows[column.name].dtype))
     if column.kind != ASIDE:
-        column = settled(column, rows.cells(column.name))
+        column = settled(column, rows.column_cells(column))
     if column.kind == ASIDE:  # declared, or no cell is left
         return column, Units()
     numbers = rows.numbers(column)

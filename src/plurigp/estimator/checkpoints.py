@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -189,7 +189,7 @@ def _sigterm_exits() -> Iterator[None]:
 
 def _column_digest(column: Column) -> str:
     """Of all that the schema says of a column but for why."""
-    return digest(sealed_json(jsonable(asdict(replace(column, reason="")))).encode())
+    return digest(sealed_json(jsonable(replace(column, reason="").to_dict())).encode())
 
 
 def _table_digest(table: TrainingTable) -> str:

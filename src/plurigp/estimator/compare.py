@@ -51,8 +51,8 @@ def _declared(column: Column, kind: str, rows: Rows) -> Column:
     if kind == column.kind:
         return column
     keep = {key: getattr(column, key) for key in KINDS[kind].settings if getattr(column, key)}
-    other = changed(Column(column.name, kind, dtype=column.dtype), {"kind": kind, **keep})
-    return settled(other, rows.cells(column.name))
+    other = changed(Column(column.name, kind, dtype=column.dtype), {"kind": kind, "missing": column.missing, **keep})
+    return settled(other, rows.column_cells(other))
 
 
 def compare_kinds(

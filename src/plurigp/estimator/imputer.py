@@ -60,7 +60,7 @@ class PluriImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         validate_data(self, X, skip_check_array=True)
         own = ("n_components", "schema", "kernel", "second_stage", "max_epochs", "random_state", "verbose")
         self.model_ = PluriGP(**{name: getattr(self, name) for name in own}).fit(X)
-        gaps = pd.DataFrame(X).isna().to_numpy()
+        gaps = self._gaps(X)
         self.indicator_features_ = np.flatnonzero(gaps.any(0)) if self.add_indicator else np.array([], int)
         return self
 
@@ -70,11 +70,16 @@ class PluriImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         validate_data(self, X, reset=False, skip_check_array=True)
         filled = self.model_.impute(X, expected_levels=self.levels == "expected")
         names = self.get_feature_names_out()
-        gaps = pd.DataFrame(X).isna().to_numpy()[:, self.indicator_features_]
+        gaps = self._gaps(X)[:, self.indicator_features_]
         out = pd.concat([filled, pd.DataFrame(gaps.astype(float), index=filled.index)], axis=1).set_axis(names, axis=1)
         if isinstance(X, pd.DataFrame):
             return out
         return out.to_numpy(float if all(pdt.is_numeric_dtype(kind) for kind in out.dtypes) else object)
+
+    def _gaps(self, X: Any) -> Any:
+        """Which cells are gaps [N D], values that the schema declares missing included."""
+        schema = self.model_.schema_
+        return schema.with_gaps(pd.DataFrame(X).set_axis(list(schema.names), axis=1)).isna().to_numpy()
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """The columns' names, and missingindicator_<name> for every indicator."""

@@ -24,6 +24,7 @@ from plurigp.core.forms import (
     whole_form,
 )
 from plurigp.data import Coder, Schema
+from plurigp.data.column import MAX_MISSING, MAX_MISSING_TEXT
 from plurigp.estimator.parameters import CHOICES, MAX_QUADRATURE, check_parameters
 from plurigp.inference.encoder import ENCODERS
 from plurigp.inference.gp.kernels import parse_kernel
@@ -52,6 +53,7 @@ COLUMN = record_form(
         "dtype": SHORT,
         "weight": number_form(0.0, above=True),
         "covariate": truth_form,
+        "missing": list_form(either_form(text_form(MAX_MISSING_TEXT), number_form()), MAX_MISSING),
     },
 )
 SCHEMA = record_form({"columns": list_form(COLUMN, 1_000_000)})
