@@ -1,7 +1,11 @@
-"""Coverage-guided fuzzing of all that reads bytes from outside: tables, schema and study files, models.
+"""Coverage-guided fuzzing of all that reads bytes from outside: tables, schema files, settings, models and studies.
 
-    python tools/fuzz.py table --seconds 900          also: schema, study, model
+    python tools/fuzz.py table --seconds 900          also: schema, settings, model, study
     python tools/fuzz.py model --corpus found/        keep the inputs that reach new code
+
+An input of the last two is the name of one file of a saved model or study, a line break, and what takes its place. Most
+are changed by their structure (a field, an array, a cell) and some by their bytes; hashes are put right, so that what
+comes after them is reached. A model that loads has to answer, a study that loads to be reported.
 
 Needs atheris (pip install atheris), which no extra brings along: it is for Linux alone. An input is read, or refused by
 a DataError in one line; anything else ends the run and leaves the input in a file crash-*. Inputs that once failed are
@@ -9,19 +13,29 @@ in tests/trust/corpus and are read by every test run.
 """
 
 import argparse
-import json
+import importlib.util
+import random
 import shutil
 import sys
 import tempfile
 import warnings
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
+from unittest.mock import patch
 
-CORPUS = Path(__file__).parents[1] / "tests" / "trust" / "corpus"
-MAX_BYTES = 20_000
-READERS = ("tomllib", "plurigp.data.schema", "plurigp.estimator.pluri_gp", "plurigp.study")
+TRUST = Path(__file__).parents[1] / "tests" / "trust"
+CORPUS = TRUST / "corpus"
+MAX_BYTES = {"model": 200_000, "study": 1_000_000}  # of an input; others have OTHERS at most
+OTHERS = 20_000
+SHARE_OF_BYTES = 0.25  # of the changes to a model or study that know nothing of its structure
+READERS = ("tomllib", "plurigp.data.schema", "plurigp.estimator.pluri_gp", "plurigp.study", "plurigp.report")
+FILES = {
+    "model": ("model.json", "model.safetensors"),
+    "study": ("result.json", "study.json", "arrays.safetensors", "assignments.csv", "latent.csv"),
+}
 
 
 def read_any_table(folder: Path, raw: bytes) -> None:
@@ -40,56 +54,102 @@ def read_any_schema(folder: Path, raw: bytes) -> None:
     load_schema(folder / "schema.toml")
 
 
-def read_any_study(folder: Path, raw: bytes) -> None:
+def read_any_settings(folder: Path, raw: bytes) -> None:
     from plurigp.study import read_config
 
     (folder / "study.toml").write_bytes(raw)
     read_config(folder / "study.toml")
 
 
+# --- models and studies ---
+
+
 @cache
-def _whole_model() -> Path:
-    import numpy as np
-    import pandas as pd
+def trust_tests(name: str) -> ModuleType:
+    """A module of tests/trust: what it damages, and how."""
+    spec = importlib.util.spec_from_file_location(name, TRUST / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
-    from plurigp import PluriGP
 
-    rng = np.random.default_rng(0)
-    table = pd.DataFrame({"a": rng.normal(size=20), "b": rng.choice(["x", "y", "z"], 20), "c": rng.poisson(2, 20)})
-    folder = Path(tempfile.mkdtemp()) / "model"
-    return PluriGP(2, n_inducing=4, max_epochs=1, calibrate=False, random_state=0).fit(table).save(folder)
+@cache
+def whole_folder(target: str) -> Path:
+    """A model or a study as it was saved."""
+    from plurigp import PluriGP, Study
+
+    trust, folder = trust_tests("conftest"), Path(tempfile.mkdtemp()) / target
+    table = trust.make_secret_table()
+    if target == "model":
+        PluriGP(**trust.MODEL).fit(table.drop(columns=["days", "died"])).save(folder)
+    else:
+        Study(out=folder, n_jobs=0, **trust.STUDY).fit(table)
+    return folder
+
+
+def damaged_copy(target: str, folder: Path, raw: bytes) -> tuple[Path, str]:
+    """A copy of the whole folder in which the input has taken the place of one file, and which one."""
+    first, _, content = raw.partition(b"\n")
+    name = next((name for name in FILES[target] if name.encode() == first), FILES[target][0])
+    copy = folder / target
+    copy.mkdir(exist_ok=True)
+    for own in FILES[target]:
+        shutil.copy(whole_folder(target) / own, copy)
+    put = trust_tests("damage").put_in_model if target == "model" else trust_tests("damage").put_in_study
+    put(copy, name, content)
+    return copy, name
 
 
 def load_any_model(folder: Path, raw: bytes) -> None:
-    """The bytes take the place of the arrays, or of the manifest; hashes are put right where they can be."""
-    import plurigp
-    from plurigp.core.sealed import digest, sealed_json
+    import numpy as np
 
-    model = Path(shutil.copytree(_whole_model(), folder / "model", dirs_exist_ok=True))
-    manifest = json.loads((model / "model.json").read_text())
-    if raw[:1] != b"{":
-        (model / "model.safetensors").write_bytes(raw)
-        body = {**manifest, "arrays_sha256": digest(raw)}
+    import plurigp
+
+    copy, _ = damaged_copy("model", folder, raw)
+    model = plurigp.load(copy)
+    rows = trust_tests("conftest").make_secret_table().head(3)
+    assert np.isfinite(model.transform(rows)).all()
+    assert len(model.impute(rows)) == len(rows)
+
+
+def load_any_study(folder: Path, raw: bytes) -> None:
+    from plurigp import load_study
+    from plurigp.report import page, render_report
+    from plurigp.study.run import read_started
+
+    copy, name = damaged_copy("study", folder, raw)
+    if name == "study.json":
+        read_started(copy)
     else:
+        with patch.object(page, "plotly_js", str):  # four megabytes that are the same in every page
+            assert "</html>" in render_report(load_study(copy))
+
+
+def changed(target: str, raw: bytes, max_size: int, seed: int) -> bytes:
+    """The input with one more change: by the structure of the file that it names, or by its bytes."""
+    import atheris
+
+    if target not in FILES:
+        return bytes(atheris.Mutate(raw, max_size))
+    first, mark, content = raw.partition(b"\n")
+    rng = random.Random(seed)
+    if rng.random() > SHARE_OF_BYTES:
         try:
-            body = json.loads(raw)
-            body = body if isinstance(body, dict) else manifest
-        except (ValueError, RecursionError):
-            body = {}
-    body.pop("manifest_sha256", None)
-    try:
-        text = sealed_json(body, "manifest_sha256").encode()
-    except (ValueError, RecursionError):  # infinities: nothing can put their hash right
-        text = raw
-    (model / "model.json").write_bytes(text if body else raw)
-    plurigp.load(model)
+            after = trust_tests("damage").mutated_content(first.decode(), content, rng)
+            return first + mark + after if len(first) + 1 + len(after) <= max_size else raw
+        except Exception:  # what earlier changes have left has no structure any more
+            pass
+    return first + mark + bytes(atheris.Mutate(content, max_size - len(first) - 1))
 
 
 TARGETS: dict[str, Callable[[Path, bytes], None]] = {
     "table": read_any_table,
     "schema": read_any_schema,
-    "study": read_any_study,
+    "settings": read_any_settings,
     "model": load_any_model,
+    "study": load_any_study,
 }
 
 
@@ -107,9 +167,8 @@ def read_or_refuse(target: str, folder: Path, raw: bytes) -> None:
 def seeds(target: str) -> list[bytes]:
     """What mutation starts from: files that are whole, and those that once failed."""
     kept = [path.read_bytes() for path in sorted((CORPUS / target).glob("*"))]
-    if target == "model":
-        kept += [(_whole_model() / name).read_bytes() for name in ("model.json", "model.safetensors")]
-    return kept
+    whole = [f"{name}\n".encode() + (whole_folder(target) / name).read_bytes() for name in FILES.get(target, ())]
+    return kept + whole
 
 
 def main() -> None:
@@ -128,8 +187,16 @@ def main() -> None:
     for number, raw in enumerate(seeds(given.target)):
         (corpus / f"seed-{number}").write_bytes(raw)
     folder = Path(tempfile.mkdtemp())
-    options = [f"-max_total_time={given.seconds}", f"-max_len={MAX_BYTES}", "-timeout=30", "-rss_limit_mb=4000"]
-    atheris.Setup([sys.argv[0], *options, str(corpus)], lambda raw: read_or_refuse(given.target, folder, raw))
+    options = [f"-max_total_time={given.seconds}", f"-max_len={MAX_BYTES.get(given.target, OTHERS)}", "-timeout=60"]
+    own = {"custom_mutator": partial(changed, given.target)} if given.target in FILES else {}
+    arguments = [
+        sys.argv[0],
+        *options,
+        "-rss_limit_mb=4000",
+        *(["-len_control=0", "-reduce_inputs=0"] if own else []),
+        str(corpus),
+    ]
+    atheris.Setup(arguments, partial(read_or_refuse, given.target, folder), **own)
     atheris.Fuzz()
 
 

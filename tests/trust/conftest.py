@@ -34,6 +34,10 @@ def secret_number(number: int) -> float:
 
 @pytest.fixture(scope="session")
 def secret_table() -> pd.DataFrame:
+    return make_secret_table()
+
+
+def make_secret_table() -> pd.DataFrame:
     """80 rows in two groups; ids, dates and free text are canaries, and so are two levels that few rows have."""
     rng = np.random.default_rng(11)
     group = np.arange(N) % 2

@@ -4,12 +4,13 @@ import copy
 import json
 import random
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from plurigp.core.sealed import digest, packed_arrays, sealed_arrays, sealed_json, unpacked_arrays, unsealed_arrays
+from plurigp.core.sealed import SEAL, digest, packed_arrays, sealed_arrays, sealed_json, unpacked_arrays
 from plurigp.estimator.persistence import ARRAYS, MANIFEST, MANIFEST_SEAL
 
 HOSTILE_VALUES: tuple[Any, ...] = (
@@ -20,6 +21,7 @@ HOSTILE_VALUES: tuple[Any, ...] = (
 )  # fmt: skip
 
 
+OTHER_DTYPES = ("BF16", "F8_E4M3", "F8_E5M2", "F16")  # that no file of ours holds
 ODD_NUMBERS = (np.nan, np.inf, 1e300, -1e30, -1, 0, 127)
 
 
@@ -113,46 +115,90 @@ def of_other_dtype(raw: bytes, dtype: str) -> bytes:
     return len(text).to_bytes(8, "little") + text + raw[8 + size :]
 
 
+def mutated_cell(text: str, rng: random.Random) -> tuple[str, str]:
+    """One cell of a CSV file replaced; and in which line."""
+    lines = text.splitlines()
+    line = rng.randrange(len(lines))
+    cells = lines[line].split(",")
+    cells[rng.randrange(len(cells))] = rng.choice(("", "x", "1e308", "-1", "nan", "inf", "=1", "99", "0.5,0.5"))
+    lines[line] = ",".join(cells)
+    return "\n".join(lines) + "\n", f"line {line}"
+
+
+def mutated_content(name: str, raw: bytes, rng: random.Random) -> bytes:
+    """One change to what a file of this name holds, by its structure; a ValueError where it has none."""
+    if name.endswith(".json"):
+        return json.dumps(mutated(json.loads(raw), rng)[0]).encode()
+    if name.endswith(".csv"):
+        return mutated_cell(raw.decode(), rng)[0].encode()
+    if rng.random() < 0.03:
+        return of_other_dtype(raw, rng.choice(OTHER_DTYPES))
+    return packed_arrays(mutated_arrays(unpacked_arrays(raw), rng)[0])
+
+
 # --- hashes put right ---
+
+
+def put_in_model(folder: Path, name: str, raw: bytes) -> None:
+    """The content of one file of a model replaced, and hashes put right wherever they can be."""
+    _put(folder, folder / MANIFEST, MANIFEST_SEAL, name, raw)
+
+
+def put_in_study(folder: Path, name: str, raw: bytes) -> None:
+    """The same for a study."""
+    listing = folder / ("study.json" if name == "study.json" else "result.json")
+    if name.endswith(".safetensors"):
+        with suppress(ValueError):
+            raw = sealed_arrays(unpacked_arrays(raw), {})
+    _put(folder, listing, SEAL, name, raw)
+
+
+def _put(folder: Path, listing: Path, seal: str, name: str, raw: bytes) -> None:
+    """`listing` is the JSON file that holds its own hash and those of the others."""
+    try:
+        body = json.loads(raw if listing.name == name else listing.read_bytes())
+        body.pop(seal, None)
+        if listing.name != name:
+            (folder / name).write_bytes(raw)
+            if name == ARRAYS:
+                body["arrays_sha256"] = digest(raw)
+            else:
+                body["files"][name] = digest(raw)
+        listing.write_text(sealed_json(body, seal))
+    except (ValueError, TypeError, AttributeError, RecursionError):  # no hash to put right: no object, infinities
+        listing.write_bytes(raw)
 
 
 def mutate_model(folder: Path, rng: random.Random) -> str:
     """One change to the manifest or to the arrays, signed as if it had been saved so; what was changed."""
-    body = json.loads((folder / MANIFEST).read_text())
-    body.pop(MANIFEST_SEAL)
     if rng.random() < 0.7:
+        body = json.loads((folder / MANIFEST).read_text())
+        body.pop(MANIFEST_SEAL)
         body, what = mutated(body, rng)
-    else:
-        arrays, what = mutated_arrays(unpacked_arrays((folder / ARRAYS).read_bytes()), rng)
-        raw = packed_arrays(arrays)
-        if rng.random() < 0.1:
-            raw = of_other_dtype(raw, rng.choice(("BF16", "F8_E4M3", "F8_E5M2", "F16")))
-        (folder / ARRAYS).write_bytes(raw)
-        body["arrays_sha256"] = digest(raw)
-    (folder / MANIFEST).write_text(sealed_json(body, MANIFEST_SEAL))
+        put_in_model(folder, MANIFEST, json.dumps(body).encode())
+        return what
+    arrays, what = mutated_arrays(unpacked_arrays((folder / ARRAYS).read_bytes()), rng)
+    raw = packed_arrays(arrays)
+    if rng.random() < 0.1:
+        raw = of_other_dtype(raw, rng.choice(OTHER_DTYPES))
+    put_in_model(folder, ARRAYS, raw)
     return what
 
 
 def mutate_result(folder: Path, rng: random.Random) -> str:
     """One change to result.json, to its arrays or to the tables of its rows, signed."""
-    body = json.loads((folder / "result.json").read_text())
-    body.pop("sha256")
     chosen = rng.random()
     if chosen < 0.75:
+        body = json.loads((folder / "result.json").read_text())
+        body.pop(SEAL)
         body, what = mutated(body, rng)
+        put_in_study(folder, "result.json", json.dumps(body).encode())
     elif chosen < 0.9:
-        path = folder / "arrays.safetensors"
-        arrays, what = mutated_arrays(unsealed_arrays(path.read_bytes())[0], rng)
-        path.write_bytes(sealed_arrays(arrays, {}))
-        body["files"][path.name] = digest(path.read_bytes())
+        arrays, what = mutated_arrays(unpacked_arrays((folder / "arrays.safetensors").read_bytes()), rng)
+        put_in_study(folder, "arrays.safetensors", packed_arrays(arrays))
     else:
         path = folder / rng.choice(("assignments.csv", "latent.csv"))
-        lines = path.read_text().splitlines()
-        line = rng.randrange(len(lines))
-        cells = lines[line].split(",")
-        cells[rng.randrange(len(cells))] = rng.choice(("", "x", "1e308", "-1", "nan", "inf", "=1", "99", "0.5,0.5"))
-        lines[line] = ",".join(cells)
-        path.write_text("\n".join(lines) + "\n")
-        body["files"][path.name], what = digest(path.read_bytes()), f"{path.name}, line {line}"
-    (folder / "result.json").write_text(sealed_json(body))
+        text, line = mutated_cell(path.read_text(), rng)
+        put_in_study(folder, path.name, text.encode())
+        what = f"{path.name}, {line}"
     return what
