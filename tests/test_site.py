@@ -1,6 +1,8 @@
 """The tools of the documentation site; the site itself is built by `make docs`."""
 
 import importlib.util
+import inspect
+import re
 import sys
 from pathlib import Path
 
@@ -93,6 +95,27 @@ def test_every_package_of_the_reference_has_a_page_with_all_its_names():
     assert "::: plurigp.estimator.pluri_gp.PluriGP" in pages["plurigp"]
     assert "```pycon\n>>> " in pages["datasets"]
     assert pages["datasets"].count(":::") == 12
+
+
+def test_docstrings_are_read_as_they_are_meant():
+    reading = tool("reference").reading
+    heading, examples = "Parameters\n----------\n", "\n\nExamples\n--------\n>>> a < b"
+    given = f"Fills.\n\n{heading}levels : what fills:\n    one or two.\na, b : more.\n\nThe model is `m_`: ask."
+    meant = f"Fills.\n\nThe model is `m_`: ask.\n\n{heading}levels\n    what fills:\n    one or two.\na, b\n    more."
+    assert reading(given) == meant
+    assert reading(given + examples) == meant + examples
+    assert reading("Settings.\n\na, b : one\n    more.\nc : two.") == "Settings.\n\n- `a`, `b`: one more.\n- `c`: two."
+    assert reading("Note: this\nis text, `<x>` and _<name>.") == "Note: this\nis text, `<x>` and _&lt;name>."
+
+
+def test_the_names_of_parameters_in_docstrings_are_those_of_the_signature():
+    """Griffe would say so, but only when the site is built."""
+    import plurigp
+
+    for public in (getattr(plurigp, name) for name in plurigp.__all__):
+        text = tool("reference").reading(inspect.getdoc(public) or "").partition("Parameters\n----------\n")[2]
+        given = {name for line in re.findall(r"^\w.*$", text.partition("\n\n")[0], re.M) for name in line.split(", ")}
+        assert not given or given <= set(inspect.signature(public).parameters), public
 
 
 def test_the_command_line_page_has_every_verb():

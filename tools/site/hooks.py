@@ -7,6 +7,7 @@ of the site that holds it.
 import os
 import re
 import sys
+from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -35,6 +36,20 @@ ELSEWHERE = {  # path in the repository -> path in the site
 }
 HOMES = {site: path for path, site in ELSEWHERE.items()}
 SECTIONS = {"how-to-*.md": "How-to", "trust*.md": "Trust"}  # further pages by name, and the section they belong to
+BOOSTS = {  # how far up the search shows a page: answers before measurements and history
+    "faq.md": 3.0,
+    "start.md": 3.0,
+    "tutorials/*": 2.0,
+    "how-to-*": 2.0,
+    "reference/*": 0.7,
+    "results.md": 0.3,
+    "benchmarks.md": 0.3,
+    "paper*.md": 0.3,
+    "changelog.md": 0.3,
+    "contributing.md": 0.5,
+    "architecture.md": 0.5,
+    "mathematics.md": 0.5,
+}
 THREE = re.compile(r"^ {3}(?=\S)", re.MULTILINE)
 NEXT_ITEM = re.compile(r"(^ {4}.*\n)(?=\d+\. )", re.MULTILINE)  # which needs an empty line before it
 LINK = re.compile(r"(?<=\]\()(?!\w+:)([^)\s#]+)(?=[)#])")
@@ -85,8 +100,10 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Leads links between files of the repository to the site's pages, and renders formulas as MathML."""
+    """Leads links between files of the repository to the site's pages, renders formulas as MathML, ranks the page."""
     here = page.file.src_uri
+    boost = next((boost for pattern, boost in BOOSTS.items() if fnmatch(here, pattern)), 1.0)
+    page.meta.setdefault("search", {"boost": boost})
     home = PurePosixPath(HOMES.get(here, f"docs/{here}"))
     return with_formulas(_indented(LINK.sub(lambda found: _link(found[1], home, here), markdown)))
 

@@ -6,6 +6,11 @@ import re
 from types import ModuleType
 
 EXAMPLE = re.compile(r"^>>> .*?(?:\n(?=\n)|\Z)", re.MULTILINE | re.DOTALL)
+PARAMETERS = re.compile(r"^Parameters\n-{3,}\n", re.MULTILINE)
+SECTION = re.compile(r"^[A-Z][\w ]*\n-{3,}$", re.MULTILINE)
+NAMES = r"\*{0,2}\w+(?:, \*{0,2}\w+)*"
+ENTRY = re.compile(rf"^({NAMES}) ?: (.+(?:\n +.+)*)$", re.MULTILINE)  # name : what it is, further lines indented
+CODE = re.compile(r"(`[^`]*`|^(?:>>>|\.\.\.).*$)", re.MULTILINE)
 PACKAGES = ("plurigp", "data", "datasets", "study", "report", "explore", "cohort", "likelihoods")
 
 
@@ -35,6 +40,35 @@ def _home(package: ModuleType, name: str) -> str:
     found = getattr(package, name)
     module = found.__module__ if callable(found) else package.__name__
     return f"{module}.{name}"
+
+
+def reading(docstring: str) -> str:
+    """A docstring as Griffe reads it: descriptions of names below them, text apart from lists, no HTML."""
+    heading = PARAMETERS.search(docstring)
+    if heading is None:
+        return _escaped("\n\n".join(map(_listed, docstring.split("\n\n"))))
+    following = SECTION.search(docstring, heading.end())
+    end = following.start() if following else len(docstring)
+    entries = docstring[heading.end() : end].rstrip().split("\n\n")
+    text = [one for one in entries if not ENTRY.match(one)]
+    named = [ENTRY.sub(r"\1\n    \2", one) for one in entries if one not in text]
+    parts = (docstring[: heading.start()].rstrip(), *text, heading[0] + "\n\n".join(named), docstring[end:])
+    return _escaped("\n\n".join(part for part in parts if part))
+
+
+def _listed(paragraph: str) -> str:
+    """A paragraph of nothing but `name : what it is` as a list, any other as it is."""
+    entries = ENTRY.findall(paragraph)
+    if len(entries) < 2 or ENTRY.sub("", paragraph).strip():
+        return paragraph
+    names = ["`, `".join(names.split(", ")) for names, _ in entries]
+    return "\n".join(f"- `{one}`: {' '.join(about.split())}" for one, (_, about) in zip(names, entries, strict=True))
+
+
+def _escaped(docstring: str) -> str:
+    """`<name>` in running text is text and no tag."""
+    parts = CODE.split(docstring)
+    return "".join(part if n % 2 else re.sub(r"<(?=[a-zA-Z/])", "&lt;", part) for n, part in enumerate(parts))
 
 
 def command_line_page() -> str:
