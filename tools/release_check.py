@@ -3,6 +3,7 @@
     python tools/release_check.py                      # the newest versions of all dependencies
     python tools/release_check.py --lowest             # the lowest allowed ones, constraints/lowest.txt
     python tools/release_check.py --python python3.13  # another interpreter
+    python tools/release_check.py --lowest --tests tests/data tests/likelihoods tests/estimator  # and tests, with these
 
 Prints every step, how many packages were installed and how many megabytes they take, and ends with an error where a
 step fails or there are more than 45 packages. Needs pip install build twine check-wheel-contents.
@@ -29,6 +30,10 @@ STEPS = (  # each in a folder with patients.csv
     "plurigp study patients.csv --schema schema.toml --components 2 --refits 2 --epochs 5 --jobs 1 --out run",
 )
 WRITTEN = ("schema.toml", "model", "filled.csv", "run/report.html", "run/explorer.html")
+TEST_TOOLS = ("pytest==8.4.*", "pytest-timeout", "pytest-xdist", "hypothesis")
+TEST_EXTRAS = "parquet,polars,excel,spss"
+# the house's options without jaxtyping's hook, which its oldest allowed version lacks
+TEST_OPTIONS = ("-o", "addopts=--import-mode=importlib --strict-markers", "-m", "not slow and not trust", "-q")
 MAKE_TABLE = (
     "from plurigp.datasets import simulate_cohort; "
     "simulate_cohort(120, 2, 3, 3, 1, random_state=0).table.to_csv('patients.csv', index=False)"
@@ -91,6 +96,13 @@ def use(commands: Path, folder: Path) -> None:
         sys.exit(f"not written: {', '.join(missing)}")
 
 
+def run_tests(commands: Path, wheel: Path, lowest: bool, tests: list[Path]) -> None:
+    """Tests of this checkout on what is installed, the library at the same versions."""
+    pip = [commands / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    run(*pip, *(["--constraint", LOWEST] if lowest else []), f"{wheel}[{TEST_EXTRAS}]", *TEST_TOOLS)
+    print(run(commands / "python", "-m", "pytest", *TEST_OPTIONS, *tests, folder=ROOT).splitlines()[-1])
+
+
 def measure(commands: Path) -> tuple[int, float]:
     """Packages installed, without pip and setuptools, and the megabytes of all their files."""
     listed = run(commands / "python", "-m", "pip", "list", "--format=freeze", "--disable-pip-version-check")
@@ -105,6 +117,7 @@ def main() -> None:
     parser.add_argument("--lowest", action="store_true", help="install the versions in constraints/lowest.txt")
     parser.add_argument("--python", default=sys.executable, help="the interpreter of the empty environment")
     parser.add_argument("--dist", type=Path, help="keep wheel and sdist in this folder")
+    parser.add_argument("--tests", type=Path, nargs="+", default=[], help="tests to run with what was installed")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         place = Path(name)
@@ -113,6 +126,8 @@ def main() -> None:
         (place / "work").mkdir()
         use(commands, place / "work")
         packages, size = measure(commands)
+        if asked.tests:
+            run_tests(commands, wheel, asked.lowest, asked.tests)
         if asked.dist:
             shutil.copytree(place / "dist", asked.dist, dirs_exist_ok=True)
     version = subprocess.run([asked.python, "-V"], capture_output=True, text=True).stdout.strip()
