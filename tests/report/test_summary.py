@@ -238,7 +238,7 @@ def test_a_valley_that_others_lead_around_is_no_border(graded):
     assert said in summary(chained)
     assert [row[-1].text for row in separations_table(chained).rows] == ["no", "no", "joined by others"]
     assert bridges(graded.facts, graded.separations) == ""
-    assert bridges(graded.facts, graded.separations.assign(p=0.03)) == ""  # 0.06 with Holm's correction
+    assert bridges(graded.facts, graded.separations.assign(p=0.03)) == ""  # 0.06 by Bonferroni's correction
 
 
 def test_a_p_value_that_does_not_survive_correction_says_so(graded):

@@ -15,6 +15,8 @@ from plurigp.study.subtypes import (
     PART,
     REST,
     _by_rows,
+    _goes_with,
+    _groups_of,
     components_of,
     find_subtypes,
     kinds_of,
@@ -244,3 +246,21 @@ def test_one_line_for_every_two_strata(rng):
     for name, part in (("p", p), ("depth", depth), ("separation", separation)):
         assert frame[name].tolist() == [part[0, 1], part[0, 2], part[1, 2]]
     assert frame["apart"].tolist() == [True, False, True]
+
+
+def test_a_stratum_that_is_not_found_again_joins_no_others():
+    """Of three strata the last lies between the others in the map, and half maps have no such stratum."""
+    p = np.array([[1, 1e-6, 0.8], [1e-6, 1, 0.8], [0.8, 0.8, 1]])
+    subtype = np.repeat([1, 2, 3], 4)
+    probability = np.repeat([[0.9, 0.0, 0.1], [0.0, 0.9, 0.1], [0.1, 0.2, 0.7]], 4, axis=0)
+    mixture = Mixture(np.ones(3) / 3, np.zeros((3, 2)), np.stack([np.eye(2)] * 3), np.arange(1, 4))
+    clusters = Clusters(subtype, probability, mixture)
+    np.testing.assert_array_equal(_goes_with(np.array([True, True, True]), clusters), [0, 1, 2])
+    owner = _goes_with(np.array([True, True, False]), clusters)
+    np.testing.assert_array_equal(owner, [0, 1, 1])  # its rows are likelier to be in the second
+    assert _groups_of(p, np.arange(3), 0.05)[0].max() == 0
+    group, found = _groups_of(p, owner, 0.05)
+    assert group[0] != group[1] == group[2]
+    assert found == pytest.approx(1e-6)
+    np.testing.assert_array_equal(_goes_with(np.array([False, False, False]), clusters), [0, 0, 0])
+    assert _groups_of(p, np.zeros(3, int), 0.05)[1] == 1

@@ -132,8 +132,8 @@ def _gained(nats: float, word: words.Parts) -> str:
 def is_bridged(line: Line, n_strata: int, level: float) -> bool:
     """Whether two strata of one group have a valley between them that others lead around.
 
-    By Bonferroni's correction, which is at least as strict as Holm's: a valley that passes it and does not divide the
-    patients is one that others lead around.
+    By Bonferroni's correction, which is at least as strict as Hochberg's: a valley that passes it and does not divide
+    the patients is one that others lead around.
     """
     return not line["apart"] and float(line["p"]) * (n_strata - 1) <= level
 

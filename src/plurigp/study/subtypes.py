@@ -1,6 +1,6 @@
 """From the half maps to subtypes: which row belongs to which, whether they are groups, and how robust each is."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -70,7 +70,9 @@ def find_subtypes(maps: Maps, config: StudyConfig) -> Subtypes:
     summary, permuted, pac, n_pairs = _consensus_of(maps, clusters, config)
     component, strata = components_of(clusters, maps.cut.mixture, *positions_of(maps, config))
     valleys = _between_strata(maps.halves.valleys(component), strata)
-    group, p = separate_groups(valleys.p, config.level)
+    owner = _goes_with(maps.halves.found_again(component)[strata], clusters)
+    valleys = replace(valleys, p=valleys.p[np.ix_(owner, owner)])
+    group, p = _groups_of(valleys.p, owner, config.level)
     nulls = Nulls(permuted, np.array([_reference_p(own, config) for own in maps.references]))
     numbered = _by_rows(group, np.bincount(clusters.subtype, minlength=clusters.n_strata + 1)[1:])
     own = _own_agreement(maps, component, K, config)[strata]
@@ -119,6 +121,22 @@ def components_of(
         return memberships(mixture, mean)[1].argmax(1), np.arange(K)
     first = [int(np.flatnonzero(mixture.subtype == k + 1)[0]) for k in range(K)]
     return memberships(cut, mean, sd)[0] - 1, cut.subtype[first] - 1
+
+
+def _goes_with(again: np.ndarray, clusters: Clusters) -> np.ndarray:
+    """The stratum that each [K] is judged as: itself if half maps find it again, or the one that its rows are likeliest
+    to be in otherwise. A stratum that most half maps do not find is no group, and no bridge between others either."""
+    owner = np.where(again, np.arange(len(again)), 0)
+    for k in np.flatnonzero(~again) if again.any() else ():
+        owner[k] = np.where(again, clusters.probability[clusters.subtype == k + 1].sum(0), -1).argmax()
+    return owner
+
+
+def _groups_of(p: np.ndarray, owner: np.ndarray, level: float) -> tuple[np.ndarray, float]:
+    """The group of each stratum [K], 0 …, and the p-value of there being more than one."""
+    kept, place = np.unique(owner, return_inverse=True)
+    group, found = separate_groups(p[np.ix_(kept, kept)], level)
+    return group[place], found
 
 
 def _between_strata(valleys: Valleys, strata: np.ndarray) -> Valleys:

@@ -143,3 +143,13 @@ def test_matched_is_one_to_one_where_a_cluster_is_missing():
     np.testing.assert_array_equal(np.sort(found), range(3))
     assert found[0] == 1
     assert found[2] == 0
+
+
+def test_a_cluster_is_found_again_in_half_of_the_half_maps():
+    """Of three clusters the last is cut up in three of four half maps, the second in two."""
+    reference = np.repeat([0, 1, 2], 40)
+    cut_up = np.tile([0, 1, 2, 1], 10)
+    no_third, neither = np.r_[reference[:80], cut_up], np.r_[reference[:40], np.tile([0, 1, 2, 0], 20)]
+    labels = np.stack([reference, no_third, neither, neither])
+    found = Halves(3, labels, np.zeros((4, 120)), (np.arange(60),) * 4, ())
+    np.testing.assert_array_equal(found.found_again(reference), [True, True, False])

@@ -505,7 +505,7 @@ def test_a_chain_is_one_continuum():
     """Each stratum runs into the next, whatever lies between those further apart."""
     group, p = separate_groups(p_matrix(5, {(k, k + 1): 0.7 for k in range(4)}, 1e-8), 0.05)
     assert len(set(group)) == 1
-    assert p == 1
+    assert p == pytest.approx(0.7)
 
 
 def test_one_stratum_apart_from_the_others():
@@ -519,7 +519,7 @@ def test_two_groups_beside_a_continuum_of_two_strata():
     group, found = separate_groups(p_matrix(4, {(1, 3): 0.4}, 1e-4), 0.05)
     assert group[1] == group[3]
     assert len(set(group)) == 3
-    assert found == pytest.approx(3e-4)
+    assert found == pytest.approx(2e-4)  # the second of three edges in order
 
 
 def test_one_bridge_is_enough_to_join_two_groups():
@@ -533,11 +533,11 @@ def test_one_bridge_is_enough_to_join_two_groups():
     [
         ((0.02, 0.04), 3, 0.04),  # 2 × 0.02 and 1 × 0.04
         ((0.02, 0.06), 2, 0.04),
-        ((0.03, 0.04), 1, 0.06),  # the first step fails, so the second is not taken
+        ((0.03, 0.04), 3, 0.04),  # the larger needs no correction, and none is larger than it
         ((0.03, 0.20), 1, 0.06),
     ],
 )
-def test_holms_correction_is_over_the_edges_of_the_tree(edges, n_groups, p):
+def test_hochbergs_correction_is_over_the_edges_of_the_tree(edges, n_groups, p):
     """The third p-value is smaller than both, so it is no edge and does not count."""
     group, found = separate_groups(p_matrix(3, {(0, 1): edges[0], (1, 2): edges[1]}, 1e-5), 0.05)
     assert len(set(group)) == n_groups
@@ -557,4 +557,4 @@ def test_all_pairs_across_groups_have_a_valley(rng):
 
 
 def test_a_very_small_p_value_is_not_rounded_away():
-    assert separate_groups(p_matrix(3, {}, 1e-30), 0.05)[1] == pytest.approx(2e-30, rel=1e-9, abs=0)
+    assert separate_groups(p_matrix(3, {}, 1e-30), 0.05)[1] == pytest.approx(1e-30, rel=1e-9, abs=0)

@@ -8,7 +8,14 @@ import pytest
 from plurigp.study.findings.cluster import FittedMixture, by_size
 from plurigp.study.findings.mixture import Mixture
 from plurigp.study.fits.config import StudyConfig
-from plurigp.study.fits.learn import VERY_STRONG, cut_map, in_background, reference_tasks, rows_to_fit
+from plurigp.study.fits.learn import (
+    VERY_STRONG,
+    cut_map,
+    enough_clusters,
+    in_background,
+    reference_tasks,
+    rows_to_fit,
+)
 
 
 def test_a_call_in_the_background_hands_over_its_result_and_its_error():
@@ -63,6 +70,22 @@ def test_groups_that_are_not_gaussian_are_not_cut_to_pieces(rng):
     ladder, cut = cut_of(strips)
     assert ladder[3].evidence > ladder[1].evidence + 2 * VERY_STRONG
     assert cut.n_clusters == 2
+
+
+@pytest.mark.parametrize(
+    ("gains", "K"),
+    [
+        ([80, 100, 110], 3),  # nine tenths of all
+        ([95, 100, 105], 2),
+        ([31, 34, 27], 3),  # a tenth is little: the one with most
+        ([34, 32, 27], 3),  # or another that the evidence is not strongly against
+        ([34, 30, 30], 2),
+        ([-4, -9, -12], 2),  # no evidence for groups at all
+        ([-4, -5, -6], 4),
+    ],
+)
+def test_how_many_clusters_are_enough(gains, K):
+    assert enough_clusters([float(gain) for gain in gains]) == K
 
 
 def test_outliers_do_not_count_for_the_two(rng):

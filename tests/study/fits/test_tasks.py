@@ -174,9 +174,23 @@ def test_one_cluster_has_nothing_between(half):
 def test_clusters_of_a_half_map_are_those_it_starts_from(half):
     """Whatever their order."""
     x, sd, group, task, _ = half
-    shares = np.eye(3)[[2, 0, 1]][group[task.rows]]
+    shares = np.eye(3)[[2, 0, 1]][group]
     arrays = _half_map(replace(task, shares=shares), x, sd, 1)
     assert (np.array([2, 0, 1])[group] == arrays["labels"]).mean() > 0.97
+
+
+def test_rows_of_a_cluster_that_dissolves_are_counted_among_the_others(half):
+    """The map has a fourth cluster, which is a part of two groups; here it is found nowhere, and its rows stay where
+    they are."""
+    x, sd, group, task, arrays = half
+    strangers = np.isin(np.arange(300) % 10, (0, 1)) & (group < 2)
+    shares = np.where(strangers[:, None], np.eye(4)[3], np.eye(4)[group])
+    found = _half_map(replace(task, shares=shares), x, sd, 1)
+    gone = found["between.widths"][3]
+    np.testing.assert_array_equal(gone, 0)
+    names = [np.bincount(arrays["labels"][group == k]).argmax() for k in range(3)]
+    of_three = arrays["between.histogram"][np.ix_(names, names)].sum(2)
+    np.testing.assert_allclose(found["between.histogram"][:3, :3].sum(2), of_three, atol=6)
 
 
 def test_a_switched_off_dimension_does_not_count(half):
@@ -196,7 +210,7 @@ def test_half_maps_of_planted_groups_find_them_again(rng):
     cut = fit_mixture(x, 3, Starts(x, 0), (8.0,))
     tasks = refit_tasks(config, 2, cut, (x, np.full(x.shape, 0.1)))
     assert [task.name for task in tasks] == [f"refit-00{r}" for r in range(4)]
-    assert {(task.shrinkage, task.n_components, task.shares.shape) for task in tasks} == {(8.0, 2, (150, 3))}
+    assert {(task.shrinkage, task.n_components, task.shares.shape) for task in tasks} == {(8.0, 2, (300, 3))}
     for first, second in (tasks[:2], tasks[2:]):
         np.testing.assert_array_equal(np.sort(np.concatenate([first.rows, second.rows])), np.arange(300))
     sd = np.full(x.shape, 0.1)

@@ -9,6 +9,7 @@ from scipy.stats.contingency import crosstab
 from plurigp.study.findings.valley import Counts, Valleys, combine_counts, reorder, without
 
 SAME = 0.5  # of the rows of two clusters taken together, the least share that is in both if they are to be the same
+FOUND_AGAIN = 0.5  # of the half maps, the least share that has a cluster, if it is to be judged
 TOO_SMALL = 0.5  # part of the outlier share: a smaller cluster of a half map agrees with nothing
 
 
@@ -47,6 +48,12 @@ class Halves:
                 for labels, counts, order in zip(self.labels, self.counts, orders, strict=True)
             ]
         )
+
+    def found_again(self, reference: np.ndarray) -> np.ndarray:
+        """Whether each cluster of a labelling [K] is found again in at least half of the half maps."""
+        K = self.n_clusters
+        gone = [dissolved(reference, labels, matched(reference, labels, K)) for labels in self.labels]
+        return np.mean(gone, axis=0) <= 1 - FOUND_AGAIN
 
     def unseen_gain(self) -> np.ndarray:
         """[N] nats that the mixture gains on each row over one Gaussian, by the maps that have not seen it."""

@@ -227,7 +227,9 @@ def separate_groups(p: np.ndarray, level: float) -> tuple[np.ndarray, float]:
 
     Two groups are apart if there is a valley between each stratum of the one and each of the other. The cuts that come
     into question are the K − 1 edges of the spanning tree that joins strata where p is largest (any other cut crosses a
-    larger p); Holm's correction is over those.
+    larger p); Hochberg's correction is over those. Where all strata are one group, some other tree has no valley on any
+    of its edges, and its p-values in order are no larger. Valleys share the flank of a stratum, so that their p-values
+    hang together, which makes Hochberg's correction the more cautious (Sarkar 1998).
     """
     K = len(p)
     if K == 1:
@@ -235,7 +237,7 @@ def separate_groups(p: np.ndarray, level: float) -> tuple[np.ndarray, float]:
     tree = minimum_spanning_tree(np.where(np.eye(K, dtype=bool), 0, 2 - p)).tocoo()
     joined = p[tree.row, tree.col]
     order = np.argsort(joined, kind="stable")
-    adjusted = np.minimum(np.maximum.accumulate(joined[order] * np.arange(K - 1, 0, -1)), 1.0)
+    adjusted = np.minimum.accumulate((joined[order] * np.arange(K - 1, 0, -1))[::-1])[::-1]
     kept = order[adjusted > level]
     links = np.zeros((K, K))
     links[tree.row[kept], tree.col[kept]] = 1

@@ -32,7 +32,7 @@ from plurigp.study.fits.select import evidence_of, selection_frame, selection_ta
 from plurigp.study.fits.splits import first_rows, group_ids, shuffled_rows
 from plurigp.study.fits.tasks import COUNTED, MAP, REFERENCE, REFIT, TRACED, Finished, Task, most_clusters
 
-VERY_STRONG = 5.0  # nats of evidence
+STRONG, VERY_STRONG = 3.0, 5.0  # nats of evidence (Kass and Raftery 1995)
 MOST_OF_IT = 0.9  # share of the evidence for groups that a cut of the map has to hold
 
 
@@ -122,18 +122,13 @@ def cut_map(
     """Mixtures of the means with 1, 2, … clusters, and the one to cut the map by, which knows how uncertain positions
     are: by evidence, or of the number asked for.
 
-    By evidence it is the fewest clusters that hold most of the evidence that any number has over one cluster, and
-    against which none has very strong evidence where there is little (Kass and Raftery 1995). With enough rows a group
-    that is not Gaussian has evidence for ever more components; each of those adds little to what the groups explain. A
-    map is cut into two at least, outliers not counted: a test of one cluster would find nothing.
+    A map is cut into two at least, outliers not counted: a test of one cluster would find nothing.
     """
     part, seed = informative_part(mean, sd), config.seed_of("mixture")
     ladder = evidence_ladder(part.x, most_clusters(len(mean), config), seed)
     if config.n_subtypes == "evidence":
-        gains = [rung.evidence - ladder[0].evidence for rung in ladder[1:]]
-        enough = min(MOST_OF_IT * max(gains), max(gains) - VERY_STRONG)
-        rungs = ladder[1 + next(k for k, gain in enumerate(gains) if gain >= enough) :]
-        cuts = (part.embed(with_uncertainty(rung, part.rows)) for rung in rungs)
+        fewest = enough_clusters([rung.evidence - ladder[0].evidence for rung in ladder[1:]])
+        cuts = (part.embed(with_uncertainty(rung, part.rows)) for rung in ladder[fewest - 1 :])
         first, share = next(cuts), config.outlier_share
         several = (cut for cut in chain([first], cuts) if by_size(cut.mixture, mean, sd, share).subtype.max() > 1)
         return ladder, next(several, first)
@@ -141,6 +136,20 @@ def cut_map(
     if len(ladder) < K:
         ladder = [*ladder, fit_mixture(part.x, K, Starts(part.x, seed))]
     return ladder, part.embed(with_uncertainty(ladder[min(K, len(ladder)) - 1], part.rows))
+
+
+def enough_clusters(gains: Sequence[float]) -> int:
+    """How many clusters to cut a map into, by the evidence that 2, 3, … have over one.
+
+    The fewest that hold most of what any number has: with enough rows a group that is not Gaussian has evidence for
+    ever more components, and each of those adds little to what the groups explain. Where what is left out may not be
+    very strong evidence, the most against which there is no strong evidence: with a cluster too few, one lies across a
+    valley and hides it, and a cluster too many has no valley to its other half.
+    """
+    most = max(gains)
+    if (1 - MOST_OF_IT) * most >= VERY_STRONG:
+        return 2 + next(k for k, gain in enumerate(gains) if gain >= MOST_OF_IT * most)
+    return 2 + max(k for k, gain in enumerate(gains) if gain >= most - STRONG)
 
 
 def refit_tasks(
@@ -155,9 +164,7 @@ def refit_tasks(
     N = len(shares)
     names = [f"{REFIT}-{pair}" for pair in range(config.n_refits // 2)]
     halves = [rows for name in names for rows in _halves(N, config, name, groups)]
-    return [
-        Task(f"{REFIT}-{r:03}", Q, rows, shrinkage=cut.shrinkage, shares=shares[rows]) for r, rows in enumerate(halves)
-    ]
+    return [Task(f"{REFIT}-{r:03}", Q, rows, shrinkage=cut.shrinkage, shares=shares) for r, rows in enumerate(halves)]
 
 
 def reference_tasks(

@@ -23,6 +23,7 @@ from plurigp.study.findings.cluster import (
     refit_mixture,
 )
 from plurigp.study.findings.mixture import Mixture, log_densities, memberships
+from plurigp.study.findings.robustness import dissolved
 from plurigp.study.findings.valley import count_between
 from plurigp.study.fits.config import RULES, StudyConfig
 from plurigp.study.fits.splits import first_rows, group_ids, shuffled_rows
@@ -48,7 +49,7 @@ class Task:
     table: int = -1  # the number of a structureless table, or −1 for the data
     n_clusters: int = 1  # into how many clusters to cut it
     shrinkage: float = 1.0  # of their covariances
-    shares: np.ndarray | None = None  # [n K] of its rows in the map's clusters, to learn the same ones; None finds them
+    shares: np.ndarray | None = None  # [N K] of all rows in the map's clusters, to learn the same ones; None finds them
 
     @property
     def kind(self) -> str:
@@ -120,7 +121,7 @@ def _half_map(
     seen = np.isin(np.arange(len(x)), task.rows)
     one = fit_mixture(part.x, 1, starts, rows=part.rows).mixture
     gains = logsumexp(log_densities(mixture, x, sd), axis=1) - log_densities(one, x, sd)[:, 0]
-    counts = count_between(mixture, x, labels, seen, groups)
+    counts = count_between(mixture, x, _among_found(task, mixture, (x, sd), labels), seen, groups)
     between = {f"{COUNTED}{name}": part for name, part in counts._asdict().items()}
     return {"labels": labels.astype(np.int16), "gains": gains.astype(np.float32), "rows": task.rows, **between}
 
@@ -129,7 +130,20 @@ def _clusters_of(task: Task, part: InformativePart, starts: Starts) -> Mixture:
     """Those of the map, learned anew from the half map's positions of its own rows; or found there anew."""
     if task.shares is None:
         return fit_mixture(part.x, task.n_clusters, starts, (task.shrinkage,), part.rows).mixture
-    return refit_mixture(part.x, task.shares, task.shrinkage, part.rows)
+    return refit_mixture(part.x, task.shares[task.rows], task.shrinkage, part.rows)
+
+
+def _among_found(
+    task: Task, mixture: Mixture, positions: tuple[np.ndarray, np.ndarray], labels: np.ndarray
+) -> np.ndarray:
+    """The labels [N], where the rows of clusters that dissolve in this half map go to the likeliest of the others.
+
+    They may fill what lies between two others, and would be missing there.
+    """
+    if task.shares is None:
+        return labels
+    gone = dissolved(task.shares.argmax(1), labels, np.arange(len(mixture.weights)))
+    return labels if gone.all() else np.where(gone, -np.inf, log_densities(mixture, *positions)).argmax(1)
 
 
 def _fit(task: Task, frame: pd.DataFrame, schema: Schema, config: StudyConfig, seed: int) -> PluriGP:
