@@ -19,7 +19,8 @@ import shutil
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
@@ -30,6 +31,7 @@ TRUST = Path(__file__).parents[1] / "tests" / "trust"
 CORPUS = TRUST / "corpus"
 MAX_BYTES = {"model": 200_000, "study": 1_000_000}  # of an input; others have OTHERS at most
 OTHERS = 20_000
+SHARE_OF_TAKEN, KEPT = 0.8, 300  # how often an input that was taken is changed, and of how many a file
 SHARE_OF_BYTES = 0.25  # of the changes to a model or study that know nothing of its structure
 READERS = ("tomllib", "plurigp.data.schema", "plurigp.estimator.pluri_gp", "plurigp.study", "plurigp.report")
 FILES = {
@@ -127,14 +129,16 @@ def load_any_study(folder: Path, raw: bytes) -> None:
             assert "</html>" in render_report(load_study(copy))
 
 
-def changed(target: str, raw: bytes, max_size: int, seed: int) -> bytes:
-    """The input with one more change: by the structure of the file that it names, or by its bytes."""
+def changed(taken: Mapping[bytes, Sequence[bytes]], raw: bytes, max_size: int, seed: int) -> bytes:
+    """One more change to an input, by the structure of the file that it names or by its bytes.
+
+    Mostly to one that was taken, by name of its file: what is wrong with another would hide all further changes.
+    """
     import atheris
 
-    if target not in FILES:
-        return bytes(atheris.Mutate(raw, max_size))
-    first, mark, content = raw.partition(b"\n")
     rng = random.Random(seed)
+    raw = rng.choice(taken[rng.choice(sorted(taken))]) if rng.random() < SHARE_OF_TAKEN else raw
+    first, mark, content = raw.partition(b"\n")
     if rng.random() > SHARE_OF_BYTES:
         try:
             after = trust_tests("damage").mutated_content(first.decode(), content, rng)
@@ -153,8 +157,8 @@ TARGETS: dict[str, Callable[[Path, bytes], None]] = {
 }
 
 
-def read_or_refuse(target: str, folder: Path, raw: bytes) -> None:
-    """Reads it, or has it refused in one line; every other error passes through."""
+def read_or_refuse(target: str, folder: Path, raw: bytes) -> bool:
+    """Reads it, or has it refused in one line, and says which; every other error passes through."""
     from plurigp import DataError
 
     with warnings.catch_warnings(action="ignore"):
@@ -162,6 +166,8 @@ def read_or_refuse(target: str, folder: Path, raw: bytes) -> None:
             TARGETS[target](folder, raw)
         except DataError as error:
             assert "\n" not in str(error), error
+            return False
+    return True
 
 
 def seeds(target: str) -> list[bytes]:
@@ -188,7 +194,10 @@ def main() -> None:
         (corpus / f"seed-{number}").write_bytes(raw)
     folder = Path(tempfile.mkdtemp())
     options = [f"-max_total_time={given.seconds}", f"-max_len={MAX_BYTES.get(given.target, OTHERS)}", "-timeout=60"]
-    own = {"custom_mutator": partial(changed, given.target)} if given.target in FILES else {}
+    taken = {name.encode(): deque[bytes]([], KEPT) for name in FILES.get(given.target, ())}
+    for raw in seeds(given.target) if taken else ():
+        taken[raw.partition(b"\n")[0]].append(raw)
+    own = {"custom_mutator": partial(changed, taken)} if given.target in FILES else {}
     arguments = [
         sys.argv[0],
         *options,
@@ -196,7 +205,13 @@ def main() -> None:
         *(["-len_control=0", "-reduce_inputs=0"] if own else []),
         str(corpus),
     ]
-    atheris.Setup(arguments, partial(read_or_refuse, given.target, folder), **own)
+
+    def one_input(raw: bytes) -> None:
+        same = taken.get(raw.partition(b"\n")[0])
+        if read_or_refuse(given.target, folder, raw) and same is not None and raw not in same:
+            same.append(raw)
+
+    atheris.Setup(arguments, one_input, **own)
     atheris.Fuzz()
 
 
