@@ -36,6 +36,15 @@ def test_an_interval_without_an_end_comes_back(small_result, tmp_path):
     pd.testing.assert_frame_equal(again.characteristics, ends)
 
 
+def test_a_result_of_before_a_setting_has_its_default(small_result, tmp_path):
+    """Found by fuzzing: the report asks for settings that an older result, or a changed one, does not have."""
+    path = small_result.save(tmp_path) / "result.json"
+    content = read_json(path, RESULT_FORMAT)
+    del content["config"]["outlier_share"], content["config"]["min_count"]
+    write_json(path, content)
+    assert load_study(tmp_path).config == small_result.config
+
+
 def test_saving_twice_gives_the_same_bytes(small_result, tmp_path):
     first = small_result.save(tmp_path / "a")
     second = replace(load_study(first), folder=None).save(tmp_path / "b")

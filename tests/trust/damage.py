@@ -10,7 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from plurigp.core.sealed import SEAL, digest, packed_arrays, sealed_arrays, sealed_json, unpacked_arrays
+from plurigp.core.sealed import (
+    SEAL,
+    digest,
+    packed_arrays,
+    sealed_arrays,
+    sealed_json,
+    unpacked_arrays,
+    unsealed_arrays,
+)
 from plurigp.estimator.persistence import ARRAYS, MANIFEST, MANIFEST_SEAL
 
 HOSTILE_VALUES: tuple[Any, ...] = (
@@ -183,6 +191,18 @@ def mutate_model(folder: Path, rng: random.Random) -> str:
         raw = of_other_dtype(raw, rng.choice(OTHER_DTYPES))
     put_in_model(folder, ARRAYS, raw)
     return what
+
+
+def mutate_fit(folder: Path, rng: random.Random) -> str:
+    """One change to an array or a fact of a finished fit of a study, signed."""
+    path = rng.choice(sorted(folder.glob("fits/*.safetensors")))
+    arrays, facts = unsealed_arrays(path.read_bytes())
+    if rng.random() < 0.8:
+        arrays, what = mutated_arrays(arrays, rng)
+    else:
+        facts, what = mutated(facts, rng)
+    path.write_bytes(sealed_arrays(arrays, facts))
+    return f"{path.name}: {what}"
 
 
 def mutate_result(folder: Path, rng: random.Random) -> str:

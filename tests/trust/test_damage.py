@@ -15,14 +15,18 @@ import pytest
 
 import plurigp
 from plurigp import DataError, Study, load_study
-from plurigp.core.sealed import digest, packed_arrays, sealed_json, unpacked_arrays
+from plurigp.core.forms import FormError
+from plurigp.core.sealed import digest, packed_arrays, sealed_arrays, sealed_json, unpacked_arrays
 from plurigp.report import render_report
+from plurigp.study.fits.pool import check_finished
 from plurigp.study.fits.store import read_arrays
+from plurigp.study.fits.tasks import Finished, Task
 from plurigp.study.run import read_started
 
 LONG = (pytest.mark.trust, pytest.mark.timeout(7200))
 FLIPS = [pytest.param(40, id="some"), pytest.param(1000, id="1000", marks=LONG)]
 MUTATIONS = [pytest.param(30, id="some"), pytest.param(5000, id="5000", marks=LONG)]
+FITS = [pytest.param(4, id="some"), pytest.param(1000, id="1000", marks=LONG)]
 MAX_SECONDS = 30  # of computing, for a single one
 MAX_GROWTH = 2**20  # kilobytes of memory that a whole run of mutations may take beyond what it had
 
@@ -180,6 +184,76 @@ def test_a_signed_change_to_a_result_is_reported_or_refused(count, study_folder,
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("count", FITS)
+def test_a_signed_change_to_a_finished_fit_is_used_or_refused(
+    count, study_folder, secret_table, settings, tmp_path, damage, chance
+):
+    """By a study that goes on; a fit that is refused is named, and deleting it is the remedy."""
+
+    def changed(number: int) -> tuple[Path, str]:
+        folder = Path(shutil.copytree(study_folder, tmp_path / str(number)))
+        return folder, damage.mutate_fit(folder, chance)
+
+    def go_on(folder: Path) -> None:
+        try:
+            Study(out=folder, n_jobs=0, **settings).fit(secret_table)
+        except DataError as error:
+            assert "fits/" in str(error)
+            assert "delete it and run the study again" in str(error)
+            raise
+
+    assert set(outcomes(count, changed, go_on)) <= {"used", "refused"}
+
+
+FIT_CHANGES = {
+    "no counts": lambda arrays: arrays.pop("between.widths"),
+    "counts of another shape": lambda arrays: arrays.update({"between.middle": arrays["between.middle"].ravel()}),
+    "one place fewer": lambda arrays: arrays.update({"between.histogram": arrays["between.histogram"][..., 1:]}),
+    "another number of clusters": lambda arrays: arrays.update({"between.flank": arrays["between.flank"][1:, 1:]}),
+    "a scalar": lambda arrays: arrays.update({"between.middle": np.array(1.0)}),
+    "rows of another half": lambda arrays: arrays.update({"rows": arrays["rows"] + 1}),
+    "a row that is not there": lambda arrays: arrays.update({"rows": np.full_like(arrays["rows"], -(2**63))}),
+    "a cluster that is not there": lambda arrays: arrays.update({"labels": arrays["labels"] + 50}),
+    "truth values": lambda arrays: arrays.update({"labels": arrays["labels"] > 0}),
+    "half a cluster": lambda arrays: arrays.update({"labels": arrays["labels"] + 0.5}),
+}
+
+
+@pytest.mark.parametrize("change", FIT_CHANGES)
+@pytest.mark.parametrize("as_the_map", [True, False])
+def test_a_half_map_that_the_study_cannot_use_is_refused(change, as_the_map, study_folder):
+    arrays, facts = read_arrays(study_folder / "fits" / "refit-000.safetensors")
+    shares = np.ones((len(arrays["labels"]), len(arrays["between.middle"]))) if as_the_map else None
+    task = Task("refit-000", 2, arrays["rows"], shares=shares)
+    check_finished(task, Finished(arrays, facts))
+    changed = dict(arrays)
+    FIT_CHANGES[change](changed)
+    with pytest.raises(FormError, match=r"array '(between|rows|labels)"):
+        check_finished(task, Finished(changed, facts))
+
+
+def test_a_map_without_what_it_is_chosen_by_is_refused(study_folder):
+    arrays, facts = read_arrays(study_folder / "fits" / "map-0.safetensors")
+    task = Task("map-0", 2, np.arange(len(arrays["mean"])))
+    check_finished(task, Finished(arrays, facts))
+    for gain in (None, "x"):
+        with pytest.raises(FormError, match="group_gain"):
+            check_finished(task, Finished(arrays, {**facts, "group_gain": gain}))
+    with pytest.raises(FormError, match="group_gain"):
+        check_finished(task, Finished(arrays, {k: v for k, v in facts.items() if k != "group_gain"}))
+
+
+def test_a_half_map_of_another_table_is_named(study_copy, secret_table, settings):
+    """Each is right by itself; together they are not."""
+    path = study_copy / "fits" / "refit-001.safetensors"
+    arrays, facts = read_arrays(path)
+    longer = {name: np.concatenate([arrays[name], arrays[name][:1]]) for name in ("labels", "gains")}
+    path.write_bytes(sealed_arrays(arrays | longer, facts))
+    finding = r"refit-001\.safetensors: its arrays labels do not fit those of refit-000; delete it and run the study"
+    with pytest.raises(DataError, match=finding):
+        Study(out=study_copy, n_jobs=0, **settings).fit(secret_table)
+
+
 @pytest.mark.parametrize("dtype", ["BF16", "F8_E4M3", "F8_E5M2"])
 def test_arrays_of_a_dtype_that_is_never_written_are_named(dtype, model_copy, damage):
     arrays, manifest = model_copy / "model.safetensors", model_copy / "model.json"
@@ -216,6 +290,21 @@ def test_parameters_of_a_family_that_are_no_numbers_are_named(model_copy):
     signed(model_copy, arrays_sha256=digest(raw))
     with pytest.raises(DataError, match=rf"model\.safetensors: array '{name}' does not hold floating-point numbers"):
         plurigp.load(model_copy)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("encoder.log_precision", 127.0), ("encoder.scale", 0.0), ("encoder.net_sd.b2", 1e6), ("gp.log_scale", 1e6)],
+)
+def test_a_model_that_has_no_number_for_an_answer_says_so(name, value, model_copy, used_table, damage):
+    """Found by fuzzing: its arrays are finite, but positions and filled gaps were NaN without a word."""
+    arrays = unpacked_arrays((model_copy / "model.safetensors").read_bytes())
+    arrays[name] = arrays[name].copy()
+    arrays[name][0] = value
+    damage.put_in_model(model_copy, "model.safetensors", packed_arrays(arrays))
+    model = plurigp.load(model_copy)
+    with pytest.raises(DataError, match=r"row \d: the model has no number for an answer.*; fit it anew"):
+        model.impute(used_table.head(10))
 
 
 def test_a_whole_number_for_a_parameter_is_taken(model_copy):

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from plurigp.core.arrays import Array
+from plurigp.core.types import DataError
 from plurigp.data import Table
 from plurigp.inference.compiling import jax_runtime
 from plurigp.inference.gp.sparse import Posterior, moments
@@ -89,13 +90,23 @@ def chunk_size(n_rows: int) -> int:
 
 
 def over_chunks(predictor: Predictor, table: Table, answer: Callable[[Predictor, Chunk], Any]) -> Any:
-    """Arrays, rows first, for the whole table from an answer for a chunk."""
+    """Arrays, rows first, for the whole table from an answer for a chunk; none is NaN."""
     parts = []
     with jax_runtime():
         for chunk in chunks(predictor.layout, table):
             found = answer(predictor, chunk)
             parts.append(jax.tree.map(lambda leaf, n=chunk.n_rows: np.asarray(leaf)[:n], found))
+            for leaf in jax.tree.leaves(parts[-1]):
+                _refuse_nan(leaf, chunk)
     return jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
+
+
+def _refuse_nan(answer: np.ndarray, chunk: Chunk) -> None:
+    """A gap that stays empty, or a position that is none, would pass for an answer: the model is at fault."""
+    wrong = np.isnan(answer).reshape(len(answer), -1).any(1)
+    if wrong.any():
+        row = int(chunk.rows[np.argmax(wrong)])
+        raise DataError(f"row {row}: the model has no number for an answer, so its parameters are no use; fit it anew.")
 
 
 def schema_order(layout: Layout, block_ordered: np.ndarray) -> np.ndarray:

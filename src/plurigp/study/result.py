@@ -21,6 +21,7 @@ from plurigp.study.findings.mixture import Mixture, memberships
 from plurigp.study.findings.null import Nulls
 from plurigp.study.findings.valley import Valleys
 from plurigp.study.fits import store
+from plurigp.study.fits.config import StudyConfig
 
 RESULT_FORMAT = 4
 RESULT_FILE, ARRAYS_FILE = "result.json", "arrays.safetensors"
@@ -197,8 +198,10 @@ def load_study(folder: str | Path) -> StudyResult:
     with store.errors_name(folder / ARRAYS_FILE):
         arrays |= _row_arrays(rows, latent)
         check_result_arrays(arrays, content["facts"])
+    settings = StudyConfig().to_dict() | content["config"]  # older results lack the newer ones
     return StudyResult(
-        **{name: content[name] for name in ABOUT},
+        **{name: content[name] for name in ABOUT if name != "config"},
+        config=settings,
         **frames,
         latent=Map(*(arrays[f"latent.{name}"] for name in ("x", "x_sd", "view", "gap_share"))),
         clusters=Clusters(

@@ -2,7 +2,7 @@
 
 import os
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import starmap
 from pathlib import Path
 from typing import Any
@@ -16,15 +16,18 @@ from plurigp.core.types import DataError
 from plurigp.data import Schema
 from plurigp.estimator import PluriGP, load
 from plurigp.estimator.persistence import REMEDY
+from plurigp.study.findings.valley import HISTOGRAM, Counts
 from plurigp.study.fits.config import StudyConfig
 from plurigp.study.fits.progress import StudyProgress
 from plurigp.study.fits.remote import run_on_dask
 from plurigp.study.fits.store import errors_name, read_arrays, write_arrays
-from plurigp.study.fits.tasks import MAP, SELECT, TRACED, Finished, Task, TaskResult, run_task
+from plurigp.study.fits.tasks import COUNTED, MAP, SELECT, TRACED, Finished, Task, TaskResult, run_task
 
 FINISHED = record_form(
     {"bound": number_form(), "stopped": text_form(), "notes": list_form(text_form())}, {}, optional_form(number_form())
 )
+MAPPED = record_form({"group_gain": number_form()}, {}, lambda *_: None)  # what the choice between maps goes by
+ALIKE = ("row_score", "labels")  # a number per row of the table or of its held-out part: equally many in every fit
 REPEATED = "run the study again: only this fit is repeated."
 Tables = Callable[[int], pd.DataFrame]  # the number of a structureless table, or −1 -> its frame
 
@@ -46,6 +49,7 @@ class Pool:
     def run(self, tasks: Sequence[Task], tables: Tables) -> list[Finished]:
         """Every task finished, in the order of `tasks`, which are of one kind; a damaged fit is refused by name."""
         found = {task.name: self._read(task) for task in tasks if self._is_finished(task)}
+        self._check_alike(found)
         left = [task for task in tasks if task.name not in found]
         rows_found = sum(len(task.rows) for task in tasks) - sum(len(task.rows) for task in left)
         self.progress.start_stage(tasks[0].kind, len(tasks), len(tasks) - len(left), rows_found)
@@ -53,9 +57,11 @@ class Pool:
             if model is not None:
                 self._models[task.name] = model
                 model.save(self.folder / task.name)
-            write_arrays(self._path(task), finished.arrays, finished.facts)  # after the model: it says "finished"
+            write_arrays(self._path(task.name), finished.arrays, finished.facts)  # after the model: it says "finished"
             self.progress.fit_done(len(task.rows))
-        return [found[task.name] if task.name in found else self._read(task) for task in tasks]
+        done = {task.name: found[task.name] if task.name in found else self._read(task) for task in tasks}
+        self._check_alike(done)
+        return list(done.values())
 
     def model(self, name: str) -> PluriGP:
         """The model of a finished task: the one that this study has just fitted, otherwise read from disk once."""
@@ -67,18 +73,26 @@ class Pool:
                 raise DataError(f"{finding}; delete the folder {self.folder / name} and {REPEATED}") from None
         return self._models[name]
 
-    def _path(self, task: Task) -> Path:
+    def _path(self, name: str) -> Path:
         """The file that says a task is finished."""
-        return self.folder / f"{task.name}.safetensors"
+        return self.folder / f"{name}.safetensors"
 
     def _is_finished(self, task: Task) -> bool:
-        return self._path(task).exists() and (not task.keeps_model or (self.folder / task.name).exists())
+        return self._path(task.name).exists() and (not task.keeps_model or (self.folder / task.name).exists())
 
     def _read(self, task: Task) -> Finished:
-        finished = Finished(*read_arrays(self._path(task), f"delete it and {REPEATED}"))
-        with errors_name(self._path(task), f"delete it and {REPEATED}"):
+        finished = Finished(*read_arrays(self._path(task.name), f"delete it and {REPEATED}"))
+        with errors_name(self._path(task.name), f"delete it and {REPEATED}"):
             check_finished(task, finished)
         return finished
+
+    def _check_alike(self, finished: Mapping[str, Finished]) -> None:
+        """Fits of one kind are of the same rows, although a single one does not tell of how many."""
+        shapes = [{name: one.arrays[name].shape for name in ALIKE if name in one.arrays} for one in finished.values()]
+        for name, own in zip(finished, shapes, strict=True):
+            if own != shapes[0]:
+                with errors_name(self._path(name), f"delete it and {REPEATED}"):
+                    raise FormError(f"its arrays {', '.join(own)} do not fit those of {next(iter(finished))}")
 
     def _fit(self, tasks: list[Task], tables: Tables) -> Iterator[TaskResult]:
         if self.dask is not None:
@@ -97,6 +111,8 @@ class Pool:
 def check_finished(task: Task, finished: Finished) -> None:
     """What a fit must have left for the study to go on; every number is finite."""
     FINISHED(finished.facts, "facts")
+    if task.kind in (MAP, SELECT):
+        MAPPED(finished.facts, "facts")
     arrays, n = finished.arrays, len(task.rows)
     shapes: dict[str, tuple[int, ...]] = {
         f"trace.{name}": arrays.get("trace.bound", np.empty(0)).shape for name in TRACED
@@ -107,12 +123,27 @@ def check_finished(task: Task, finished: Finished) -> None:
         shapes |= dict.fromkeys(("row_score", "row_cells"), arrays.get("row_cells", np.empty(0)).shape)
     else:
         shapes |= {"rows": (n,), **dict.fromkeys(("labels", "gains"), arrays.get("labels", np.empty(0)).shape)}
+        shapes |= _shapes_of_counts(task, arrays)
     for name, shape in shapes.items():
         if name not in arrays or arrays[name].shape != shape or len(shape) == 0:
             raise FormError(f"array {name!r} is missing or does not fit the task")
     for name, array in arrays.items():
-        if not np.isfinite(array).all():
-            raise FormError(f"array {name!r} holds numbers that are not finite")
+        if array.dtype.kind not in "fi" or not np.isfinite(array).all():
+            raise FormError(f"array {name!r} holds what is no number, or numbers that are not finite")
+    if "rows" in shapes:
+        K = shapes[f"{COUNTED}middle"][0]
+        if not np.array_equal(arrays["rows"], task.rows):
+            raise FormError("array 'rows' holds other rows than those of the task")
+        if not np.isin(arrays["labels"], np.arange(K)).all():
+            raise FormError(f"array 'labels' holds other numbers than those of its {K} clusters")
+
+
+def _shapes_of_counts(task: Task, arrays: Mapping[str, np.ndarray]) -> dict[str, tuple[int, ...]]:
+    """Of the counts between each two clusters of a half map, which has as many as the map where it has the same."""
+    K = max(arrays.get(f"{COUNTED}middle", np.empty(0)).shape, default=0)
+    K = K if task.shares is None else task.shares.shape[1]
+    shapes: dict[str, tuple[int, ...]] = dict.fromkeys((f"{COUNTED}{name}" for name in Counts._fields), (K, K))
+    return shapes | {f"{COUNTED}histogram": (K, K, len(HISTOGRAM) - 1)}
 
 
 def _run_in_worker(*call: Any) -> TaskResult:
