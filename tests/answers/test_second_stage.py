@@ -390,7 +390,7 @@ def test_arrays_that_are_no_trees_are_refused(case):
     layout = model.predictor_.layout
     assert stage_from_arrays({}, layout) is None
     d = model.second_stage_.columns[0]
-    path = f"second_stage.1.{d}"
+    path = f"second_stage.3.{d}"
     inner = np.flatnonzero(arrays[f"{path}.feature"] != LEAF)
     looped = arrays[f"{path}.left"].copy()
     looped[inner[0]] = inner[0]
@@ -407,6 +407,10 @@ def test_arrays_that_are_no_trees_are_refused(case):
         stage_from_arrays(arrays | {f"{path}.ridge": np.array([0.0, 1.0])}, layout)
     with pytest.raises(DataError, match="not whole"):
         stage_from_arrays({k: v for k, v in arrays.items() if k != f"{path}.right"}, layout)
+    own = {name.removeprefix(path): array for name, array in arrays.items() if name.startswith(f"{path}.")}
+    for place in ("99999999.0", "2.999", "-1.0", "x.0", "2", "2.0.0"):
+        with pytest.raises(DataError, match="not whole"):
+            stage_from_arrays({f"second_stage.{place}{name}": array for name, array in own.items()}, layout)
 
 
 def test_expected_gaps_without_a_second_stage_are_the_maps(case):

@@ -4,8 +4,8 @@ A smooth map of few dimensions sees what all columns share; trees see what is lo
 and a ridge regression what is linear in a short table. Both read the row's other cells, gaps filled. A cell is judged
 by trees and regressions that were learned without it, and by the map with the cell hidden from its row and left out of
 its functions, so weights and residuals are those of unseen cells. (The map's position and prediction are no inputs:
-the map has learned from the cell, and what reads them trusts them more than it can of a gap.) A second round reads gaps
-filled by the first.
+the map has learned from the cell, and what reads them trusts them more than it can of a gap.) Every round reads gaps
+as the one before has filled them.
 """
 
 from collections.abc import Mapping
@@ -35,7 +35,7 @@ from plurigp.likelihoods.registry import LIKELIHOODS
 
 STREAM = 2  # separates its random numbers from those of training and calibration
 N_FOLDS = 10  # of cells: each is hidden once, with at most a tenth of its row; by itself in a row of ten or fewer
-N_TREES = (20, 200)  # of the first round, which only fills gaps for the second, and of the second
+N_TREES = (20, 20, 20, 200)  # of every round; all but the last only fill gaps for the next
 MIN_CELLS = 40  # observed cells below which a column keeps the map's answers
 MIN_LEAF, MAX_LEAVES = 1, 2000  # cells per leaf; leaves per tree, by larger leaves in a longer table
 MAX_ROWS = 20_000  # to learn from
@@ -62,7 +62,7 @@ Round = Mapping[int, ColumnStage]  # by the column's place among the used ones
 
 @dataclass(frozen=True)
 class SecondStage:
-    """Two rounds of corrections; the second one's columns are those that are corrected."""
+    """Rounds of corrections; the last one's columns are those that are corrected."""
 
     rounds: tuple[Round, ...]
 
@@ -97,10 +97,11 @@ def fit_second_stage(predictor: Predictor, table: Table, seed: int) -> SecondSta
     if N > MAX_ROWS:
         table = take_rows(table, np.sort(rng.choice(N, MAX_ROWS, replace=False)))
     learner = _Learner(predictor, table, rng)
-    first = learner.learn(0)
-    learner.refill(first)
-    second = learner.learn(1)
-    return SecondStage((first, second)) if second else None
+    rounds = [learner.learn(N_TREES[0])]
+    for n_trees in N_TREES[1:]:
+        learner.refill(rounds[-1])
+        rounds.append(learner.learn(n_trees))
+    return SecondStage(tuple(rounds)) if rounds[-1] else None
 
 
 class _Learner:
@@ -130,12 +131,12 @@ class _Learner:
         self.hidden = [refilled(v, apply_round(self.predictor, corrections, v, gaps)) for v in self.hidden]
         self._refresh()
 
-    def learn(self, number: int) -> dict[int, ColumnStage]:
+    def learn(self, n_trees: int) -> dict[int, ColumnStage]:
         """This round's correction of every column that gains by one."""
         found: dict[int, ColumnStage] = {}
         for d, column in enumerate(self.table.schema):
             if can_be_corrected(column) and self.table.seen[:, d].sum() >= MIN_CELLS:
-                stage = self._column(d, column, N_TREES[number])
+                stage = self._column(d, column, n_trees)
                 if stage is not None:
                     found[d] = stage
         return found

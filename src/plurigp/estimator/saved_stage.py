@@ -1,5 +1,6 @@
 """A second stage as named arrays, and back; arrays that are not those of trees are refused."""
 
+import re
 from collections.abc import Mapping
 
 import numpy as np
@@ -14,6 +15,8 @@ from plurigp.core.types import DataError
 from plurigp.likelihoods.layout import Layout
 
 PREFIX = "second_stage"
+MOST_ROUNDS = 10
+PLACE = re.compile(r"\d{1,2}\.\d{1,6}")  # round and column
 N_RIDGE = len(Ridge._fields) - 1  # its numbers, beside the coefficients
 N_LAW = len(ResidualLaw._fields) - 1  # its numbers, beside G
 
@@ -42,10 +45,11 @@ def stage_from_arrays(arrays: Mapping[str, np.ndarray], layout: Layout) -> Secon
         parts = name.split(".")
         if parts[0] != PREFIX or parts[-1] != "stacking":
             continue
-        number, d = int(parts[1]), int(parts[2])
-        path = f"{PREFIX}.{number}.{d}"
+        path = ".".join(parts[1:-1])
+        number, d = map(int, path.split(".")) if PLACE.fullmatch(path) else (MOST_ROUNDS, 0)
+        path = f"{PREFIX}.{path}"
         missing = [field for field in Forest._fields if f"{path}.{field}" not in arrays]
-        if missing or not 0 <= d < len(n_features):
+        if missing or not (0 <= d < len(n_features) and 0 <= number < MOST_ROUNDS):
             raise DataError(f"the saved model's second stage is not whole at {path!r}; save the model again")
         forest = Forest(*(arrays[f"{path}.{field}"] for field in Forest._fields))
         stacking, ridge = arrays[name], arrays.get(f"{path}.ridge")
