@@ -62,6 +62,24 @@ def imputers(result):
     return [*lines, "", *_coverage(with_intervals)]
 
 
+def ablation(result):
+    cases = result["cases"]
+    variants = list(next(iter(cases.values())))
+    lines = [
+        (
+            "Error of the default imputer, as in the section before, with parts left out; in brackets nats per hidden "
+            "cell. The map is the same in all columns but the first.\n"
+        ),
+        f"| | {' | '.join(cases)} | error over that of all, geometric mean |",
+        f"|---|{'--:|' * (len(cases) + 1)}",
+    ]
+    for variant in variants:
+        cells = [f"{case[variant]['error']:.4f} ({case[variant]['nats']:.2f})" for case in cases.values()]
+        over = np.exp(np.mean([np.log(case[variant]["error"] / case["all"]["error"]) for case in cases.values()]))
+        lines.append(f"| {variant} | {' | '.join(cells)} | {over:.3f} |")
+    return lines
+
+
 def _ranked(ranks, n_cases):
     """Methods and their mean ranks, the best first, with Nemenyi's critical difference."""
     n = len(ranks)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 from asked_sections import adjusted, repeated
-from gap_sections import calibration, encoders, hiding, imputation, imputers, latency, pooling
+from gap_sections import ablation, calibration, encoders, hiding, imputation, imputers, latency, pooling
 from provenance import changed_modules, measured_at, provenance
 from study_sections import killed, planted, size, split, support
 from subtypes_tables import sections
@@ -256,6 +256,7 @@ SECTIONS = {
     "waiting": ("Start-up time", waiting),
     "imputation": ("Imputation", imputation),
     "imputers": ("Imputers, on numeric tables", imputers),
+    "ablation": ("What the parts of the imputer are worth", ablation),
     "calibration": ("Calibration", calibration),
     "pooling": ("Multiple imputation", pooling),
     "encoders": ("Encoders", encoders),
