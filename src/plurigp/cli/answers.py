@@ -85,12 +85,15 @@ def _positions(fitted: "PluriGP", frame: "pd.DataFrame", std: bool, first: int =
 
 
 def impute(  # long: its options
-    model: Annotated[Path, typer.Argument(metavar="[MODEL_DIR]", help="A folder written by `plurigp fit`.")],
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="[MODEL_DIR] TABLE",
+            help="A folder written by `plurigp fit`, if there is one, and a CSV, TSV or Parquet file with a header; "
+            "- for standard input.",
+        ),
+    ],
     out: TableOut,
-    table: Annotated[
-        Path | None,
-        typer.Argument(metavar="TABLE", help="A CSV, TSV or Parquet file with a header; - for standard input."),
-    ] = None,
     draws: Annotated[
         int | None, typer.Option(metavar="M", min=1, help="Multiple imputation: write M tables, OUT-1 to OUT-M.")
     ] = None,
@@ -127,15 +130,17 @@ def impute(  # long: its options
 
     if delta and draws is None:
         raise CommandError("--delta moves draws; say how many with --draws M.")
-    path = model if table is None else table
-    if table is not None and (folder := open_folder(table, missing)) is not None:
+    if len(paths) > 2:
+        raise CommandError(f"[MODEL_DIR] TABLE: at most two paths, not {len(paths)}; fill one table at a time.")
+    model, path = (None if len(paths) == 1 else paths[0]), paths[-1]
+    if model is not None and (folder := open_folder(path, missing)) is not None:
         return _impute_folder(model, folder, out, draws, force)
     files = [out] if draws is None else [numbered(out, n + 1) for n in range(draws)]
     for file in files:
         check_table(file, force)
-    if table is not None and (schema is not None or exclude):
+    if model is not None and (schema is not None or exclude):
         raise CommandError("--schema and --exclude are for a table without a model; a model has its columns.")
-    loaded = None if table is None else _load(model)
+    loaded = None if model is None else _load(model)
     frame = read_input(path, sep, decimal, missing)
     with about(path):
         fitted = loaded or _trained_on(frame, schema, exclude, seed)
