@@ -137,6 +137,11 @@ def test_a_continuum_in_words(graded):
         "The strata describe its unseen patients no better than a single cloud does (−0.04 nats each)."
     )
     assert all("against" in portrait.sentence for portrait in made)
+    unknown = graded.subtypes.assign(separation=np.nan, depth=np.nan)
+    assert portraits(replace(graded, subtypes=unknown))[0].evidence.startswith(
+        "No clear valley divides it from stratum 2, the nearest: between them nobody was counted, because maps of "
+        "halves overlap there or have no such cluster (p = 0.40). Maps of separate halves"
+    )
     assert "Limitations That no subtypes were found does not rule them out. Groups whose centres are less than" in text
     assert "groups of less than 5% of the patients count as outliers" in text
     page = text_of(render_report(graded))

@@ -104,9 +104,10 @@ def evidence(line: Line, facts: Mapping[str, Any]) -> str:
         test += " before correction for the number of borders" if line["valley_p"] <= facts["level"] else ""
     else:
         start = f"A valley divides it from {other}: "
-    centres = f"the centres are {words.number(line['separation'], 2)} standard deviations apart"
+    centres = f"; the centres are {words.number(line['separation'], 2)} standard deviations apart"
+    centres = centres if math.isfinite(line["separation"]) else ""
     halves = f"Maps of separate halves keep {words.percent(line['agreement'])} of its pairs together."
-    valley = f"{start}between them {fullness(line['depth'])} ({test}); {centres}."
+    valley = f"{start}between them {fullness(line['depth'])} ({test}){centres}."
     return f"{valley} {halves} {_gained(line['unseen_gain'], word)}"
 
 

@@ -94,6 +94,16 @@ def test_a_stratum_that_a_half_map_has_not_shows_no_valley():
     assert (valleys(reference).p[1, [0, 2, 3]] < 1e-6).all()
     assert valleys(dissolved).p[0, 2] < 1e-6
     assert (valleys(dissolved).p[1, [0, 2, 3]] > 0.5).all()
+    assert np.isnan(valleys(dissolved).separation[1, [0, 2, 3]]).all()
+    assert valleys(dissolved).separation[0, 2] == 3
+
+
+def test_a_half_map_without_a_stratum_does_not_bring_the_centres_closer():
+    rows = (np.arange(20), np.arange(20, 40))
+    reference = np.repeat([0, 1], 20)
+    near, none = counts_of(0, 50, n=2), counts_of(0, 50, n=2)._replace(separation=np.zeros((2, 2)))
+    found = Halves(2, np.stack([reference] * 2), np.zeros((2, 40)), rows, (near, none)).valleys(reference)
+    np.testing.assert_array_equal(found.separation, [[0, 3], [3, 0]])
 
 
 def test_agreement_by_hand():

@@ -118,7 +118,7 @@ class Counts(NamedTuple):
     middle: np.ndarray  # [K K] rows, or patients, in the middle
     flank: np.ndarray  # [K K] those in the flank at k
     widths: np.ndarray  # [K K] width of the middle over that of the flank; 0 where no intervals could be laid
-    separation: np.ndarray  # [K K] distance of the centres in sds, of the rows seen
+    separation: np.ndarray  # [K K] distance of the centres in sds, of the rows seen; 0 where too few were
     histogram: np.ndarray  # [K K H] unseen rows by place, 0 at k and 1 at l
 
 
@@ -181,7 +181,7 @@ class Valleys:
 
     p: np.ndarray  # [K K] of the hypothesis that there is no valley; 1 on the diagonal
     depth: np.ndarray  # [K K] density of the middle over that of the thinner flank: 0 empty, 1 flat; NaN if not counted
-    separation: np.ndarray  # [K K] distance of centres in sds, mean over half maps
+    separation: np.ndarray  # [K K] distance of centres in sds, mean over half maps that have both; NaN if none has
     histogram: np.ndarray  # [K K H] unseen rows by place, summed over half maps
 
 
@@ -207,7 +207,10 @@ def combine_counts(halves: list[Counts]) -> Valleys:
     in_middle = np.divide(stacked.middle, stacked.widths, out=np.zeros_like(stacked.middle), where=laid).sum(0)
     in_flank = stacked.flank.sum(0)
     depth = np.divide(in_middle, in_flank, out=np.full_like(p, np.nan), where=in_flank > 0)
-    return Valleys(p, np.maximum(depth, depth.T), stacked.separation.mean(0), stacked.histogram.sum(0))
+    has_both = (stacked.separation != 0).sum(0)
+    separation = np.where(has_both > 0, stacked.separation.sum(0) / np.maximum(has_both, 1), np.nan)
+    np.fill_diagonal(separation, 0.0)
+    return Valleys(p, np.maximum(depth, depth.T), separation, stacked.histogram.sum(0))
 
 
 def reorder(counts: Counts, order: np.ndarray) -> Counts:
@@ -218,8 +221,8 @@ def reorder(counts: Counts, order: np.ndarray) -> Counts:
 def without(counts: Counts, strata: np.ndarray) -> Counts:
     """The counts as if no intervals could be laid between some strata [K] and any other."""
     left = ~(strata[:, None] | strata)
-    middle, flank, widths = (np.where(left, part, 0) for part in (counts.middle, counts.flank, counts.widths))
-    return counts._replace(middle=middle, flank=flank, widths=widths, histogram=counts.histogram * left[:, :, None])
+    middle, flank, widths, separation = (np.where(left, part, 0) for part in counts[:-1])
+    return Counts(middle, flank, widths, separation, counts.histogram * left[:, :, None])
 
 
 def separate_groups(p: np.ndarray, level: float) -> tuple[np.ndarray, float]:
