@@ -1,11 +1,11 @@
 """Is multiple imputation proper? Rubin's 95 % intervals for two column means and two regression slopes.
 
-    python benchmarks/pooling.py [--tables 200] [--rows 400] [--imputations 20] [--first 0]
+    python benchmarks/pooling.py [--tables 200] [--rows 400] [--imputations 20] [--first 0] [--trees]
 
 Each table is drawn anew from one population: two factors behind six numbers, a yes/no column and a category; a
 quarter of the cells of all columns but the first is hidden, likelier where the first is high. The truth is that of the
 population, from a million rows. Beside it: the same intervals from the rows that are complete, and from a table filled
-with single values as if they had been observed.
+with single values as if they had been observed. --trees adds the second stage; what it finds is kept by itself.
 """
 
 import argparse
@@ -43,11 +43,12 @@ def estimates(frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
     return value, np.array([y2.var(ddof=1) / n, y3.var(ddof=1) / n, noise * inverse[1, 1], noise * inverse[2, 2]])
 
 
-def one(seed: int, n_rows: int, n_imputations: int, truth: np.ndarray) -> dict:
+def one(seed: int, n_rows: int, n_imputations: int, truth: np.ndarray, second_stage: str) -> dict:
     rng = np.random.default_rng([seed, 11])
     frame = population(rng, n_rows)
     shown = frame.mask(draw_gaps(rng, frame, 0.25, "observed"))
-    model = PluriGP(2, kernel="linear+rbf", random_state=seed, calibrate=False).fit(shown)
+    settings = {"kernel": "linear+rbf", "calibrate": False, "second_stage": second_stage}
+    model = PluriGP(2, random_state=seed, **settings).fit(shown)
     tables = [estimates(filled) for filled in model.impute_draws(shown, n_imputations, random_state=seed)]
     pooled = pool(*(np.stack(part) for part in zip(*tables, strict=True)), df_complete=n_rows - 4).frame
     half = (pooled["high"] - pooled["low"]) / 2
@@ -66,14 +67,16 @@ if __name__ == "__main__":
     parser.add_argument("--first", type=int, default=0, help="table to go on from")
     parser.add_argument("--rows", type=int, default=400)
     parser.add_argument("--imputations", type=int, default=20)
+    parser.add_argument("--trees", action="store_true", help="with the second stage")
     given = parser.parse_args()
+    name, second_stage = ("pooling_trees", "trees") if given.trees else ("pooling", "none")
     truth, _ = estimates(population(np.random.default_rng(3), 1_000_000))
     for seed in range(given.first, given.tables):
-        found = one(seed, given.rows, given.imputations, truth)
-        result = saved("pooling")
+        found = one(seed, given.rows, given.imputations, truth, second_stage)
+        result = saved(name)
         runs = {run["seed"]: run for run in result.get("runs", [])} | {seed: found}
         ordered = [runs[s] for s in sorted(runs)]
         covers = {w: np.mean([r[w]["covers"] for r in ordered], 0).round(3).tolist() for w in found if w != "seed"}
         print(seed, covers, flush=True)
-        save("pooling", {"targets": TARGETS, "truth": truth.tolist(), "rows": given.rows, "covers": covers,
-                         "imputations": given.imputations, "runs": ordered})  # fmt: skip
+        save(name, {"targets": TARGETS, "truth": truth.tolist(), "rows": given.rows, "covers": covers,
+                    "imputations": given.imputations, "runs": ordered})  # fmt: skip

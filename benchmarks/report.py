@@ -259,6 +259,7 @@ SECTIONS = {
     "ablation": ("What the parts of the imputer are worth", ablation),
     "calibration": ("Calibration", calibration),
     "pooling": ("Multiple imputation", pooling),
+    "pooling_trees": ("Multiple imputation with the second stage", pooling),
     "encoders": ("Encoders", encoders),
     "hiding": ("Encoders of complete tables", hiding),
     "latency": ("Latency of new rows", latency),
@@ -281,6 +282,8 @@ SECTIONS = {
 
 def command(name):
     """What measures a result."""
+    if name == "pooling_trees":
+        return "python benchmarks/pooling.py --trees"
     script = name.replace("_", ".py ") if name.startswith("study_") else f"{name}.py"
     return f"python benchmarks/{script}"
 
