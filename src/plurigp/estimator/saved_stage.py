@@ -45,9 +45,9 @@ def stage_from_arrays(arrays: Mapping[str, np.ndarray], layout: Layout) -> Secon
         parts = name.split(".")
         if parts[0] != PREFIX or parts[-1] != "stacking":
             continue
-        path = ".".join(parts[1:-1])
-        number, d = map(int, path.split(".")) if PLACE.fullmatch(path) else (MOST_ROUNDS, 0)
-        path = f"{PREFIX}.{path}"
+        place = ".".join(parts[1:-1])
+        number, d = map(int, place.split(".")) if PLACE.fullmatch(place) else (MOST_ROUNDS, 0)
+        path = f"{PREFIX}.{place}"
         missing = [field for field in Forest._fields if f"{path}.{field}" not in arrays]
         if missing or not (0 <= d < len(n_features) and 0 <= number < MOST_ROUNDS):
             raise DataError(f"the saved model's second stage is not whole at {path!r}; save the model again")

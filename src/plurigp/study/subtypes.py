@@ -126,8 +126,10 @@ def components_of(
 def _goes_with(again: np.ndarray, clusters: Clusters) -> np.ndarray:
     """The stratum that each [K] is judged as: itself if half maps find it again, or the one that its rows are likeliest
     to be in otherwise. A stratum that most half maps do not find is no group, and no bridge between others either."""
-    owner = np.where(again, np.arange(len(again)), 0)
-    for k in np.flatnonzero(~again) if again.any() else ():
+    if not again.any():
+        return np.zeros(len(again), int)
+    owner = np.arange(len(again))
+    for k in np.flatnonzero(~again):
         owner[k] = np.where(again, clusters.probability[clusters.subtype == k + 1].sum(0), -1).argmax()
     return owner
 

@@ -41,19 +41,18 @@ class Halves:
 
         A half map that has no such cluster says nothing of it: what is left to match it with may lie anywhere.
         """
-        orders = [matched(reference, labels, self.n_clusters) for labels in self.labels]
-        return combine_counts(
-            [
-                without(reorder(counts, order), dissolved(reference, labels, order))
-                for labels, counts, order in zip(self.labels, self.counts, orders, strict=True)
-            ]
-        )
+        found = zip(self.counts, *self._matches(reference), strict=True)
+        return combine_counts([without(reorder(counts, order), gone) for counts, order, gone in found])
 
     def found_again(self, reference: np.ndarray) -> np.ndarray:
         """Whether each cluster of a labelling [K] is found again in at least half of the half maps."""
-        K = self.n_clusters
-        gone = [dissolved(reference, labels, matched(reference, labels, K)) for labels in self.labels]
-        return np.mean(gone, axis=0) <= 1 - FOUND_AGAIN
+        return self._matches(reference)[1].mean(0) <= 1 - FOUND_AGAIN
+
+    def _matches(self, reference: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """For each half map the cluster that is each of the reference's [R K], and whether it is dissolved there."""
+        orders = [matched(reference, labels, self.n_clusters) for labels in self.labels]
+        gone = [dissolved(reference, labels, order) for labels, order in zip(self.labels, orders, strict=True)]
+        return np.stack(orders), np.stack(gone)
 
     def unseen_gain(self) -> np.ndarray:
         """[N] nats that the mixture gains on each row over one Gaussian, by the maps that have not seen it."""

@@ -127,8 +127,8 @@ def cut_map(
     part, seed = informative_part(mean, sd), config.seed_of("mixture")
     ladder = evidence_ladder(part.x, most_clusters(len(mean), config), seed)
     if config.n_subtypes == "evidence":
-        fewest = enough_clusters([rung.evidence - ladder[0].evidence for rung in ladder[1:]])
-        cuts = (part.embed(with_uncertainty(rung, part.rows)) for rung in ladder[fewest - 1 :])
+        enough = enough_clusters([rung.evidence - ladder[0].evidence for rung in ladder[1:]])
+        cuts = (part.embed(with_uncertainty(rung, part.rows)) for rung in ladder[enough - 1 :])
         first, share = next(cuts), config.outlier_share
         several = (cut for cut in chain([first], cuts) if by_size(cut.mixture, mean, sd, share).subtype.max() > 1)
         return ladder, next(several, first)
