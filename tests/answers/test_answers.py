@@ -192,12 +192,19 @@ def drawn(predictor, table, n_draws, columns=None):
     return np.concatenate([np.stack(list(chunk.draws)) for chunk in chunks], axis=1)
 
 
-def test_draws_of_some_columns_leave_out_the_blocks_of_the_others(line, table):
-    some = drawn(line, table, 3, columns=[0])
-    order = line.layout.order
-    kept = next(order[slice(*b.columns)] for b in line.layout.blocks if 0 in order[slice(*b.columns)])
-    assert np.isfinite(some[:, :, kept]).all()
-    assert np.isnan(np.delete(some, kept, axis=2)).all()
+@pytest.mark.parametrize("columns", [[0], [0, 2], None])
+def test_gaps_of_the_columns_asked_for_are_drawn_and_nothing_else(line, table, columns):
+    gaps = np.random.default_rng(0).random(table.seen.shape) < 0.5
+    some = drawn(line, table.hidden(gaps), 3, columns)
+    asked = gaps | ~table.seen
+    if columns is not None:
+        asked[:, [d for d in range(asked.shape[1]) if d not in columns]] = False
+    assert asked.any()
+    np.testing.assert_array_equal(np.isfinite(some), np.broadcast_to(asked, some.shape))
+
+
+def test_a_table_without_gaps_has_nothing_to_draw(line, table):
+    assert np.isnan(drawn(line, replace(table, seen=np.ones_like(table.seen)), 2)).all()
 
 
 def test_draws_have_the_density_that_cells_are_scored_by(line, table):

@@ -7,14 +7,14 @@ import pandas as pd
 import pytest
 
 from plurigp import PluriGP
-from plurigp.answers.calibration import MIN_CELLS, Calibration, _bounds
+from plurigp.answers.calibration import MIN_CELLS, Calibration
 from plurigp.answers.fill import levels_of_columns
 from plurigp.answers.heldout import hide_cells
 from plurigp.answers.pit import KNOTS, identity_maps
 from plurigp.core.types import DataError
 from plurigp.data import Coder, infer_schema
 from plurigp.datasets import simulate
-from plurigp.likelihoods.layout import arrange
+from plurigp.likelihoods.layout import arrange, cell_bounds
 
 COLUMNS = {"gaussian": 3, "beta": 1, "bernoulli": 2, "categorical": 1, "poisson": 1}
 
@@ -172,7 +172,7 @@ def test_a_hidden_cell_leaves_no_trace(rng):
     ours, theirs = coder.table(frame).hidden(hidden), coder.table(shown)
     np.testing.assert_array_equal(ours.values, theirs.values)
     np.testing.assert_array_equal(ours.seen, theirs.seen)
-    low, high = _bounds(coder.table(frame))
+    low, high = cell_bounds(coder.table(frame))
     assert (low[:, 0] < high[:, 0]).tolist() == [True, False, True, False]
     np.testing.assert_array_equal(low[:, 1:], high[:, 1:])
 

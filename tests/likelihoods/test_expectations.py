@@ -16,6 +16,7 @@ from scipy import special, stats
 from plurigp.data import Column
 from plurigp.likelihoods.base import expected_log_prob, predictive_log_prob, predictive_mean
 from plurigp.likelihoods.families.gaussian import FLOOR
+from plurigp.likelihoods.registry import LIKELIHOODS
 from plurigp.likelihoods.rules import expect, expect_by_sampling, gauss_hermite
 
 N = 40  # cells per family
@@ -251,6 +252,20 @@ def test_default_rule_for_predictive_log_prob(families, kind, rng):
         nodes = grid(2, 301, dense=True) if kind == "gaussian_hetero" else grid(1, 4001, dense=True)
         error = np.abs(ours(predictive_log_prob, like, *cells) - Reference(like, *cells, *nodes).predictive_log_prob())
         assert error.max() < within
+
+
+@pytest.mark.parametrize("kind", [kind for kind, like in LIKELIHOODS.items() if like.single_precision])
+def test_single_precision_is_enough_where_it_is_taken(families, kind, rng):
+    """Densities within 1e-3 nats and means within 1e-5 of double precision, of cells that float32 holds."""
+    like = families[kind].like
+    cells = families[kind].draw(rng, 400)
+    wide = {**cells.theta, **cells.facts}, cells.y, cells.f, rng.uniform(0.01, 1, cells.f.shape)
+    narrow = [jax.tree.map(lambda leaf: leaf.astype(np.float32), part) for part in wide]
+    wide = [jax.tree.map(lambda leaf: leaf.astype(float), part) for part in narrow]
+    for what, within in ((predictive_log_prob, 1e-3), (predictive_mean, 1e-5)):
+        exact, found = ours(what, like, *wide), ours(what, like, *narrow)
+        assert found.dtype == np.float32
+        np.testing.assert_allclose(found, exact, rtol=within, atol=within)
 
 
 @pytest.mark.parametrize("kind", ["bernoulli", "binomial", "beta"])

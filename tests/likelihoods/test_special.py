@@ -40,6 +40,40 @@ def test_softplus_and_its_slope_are_scipys(dtype, within):
     np.testing.assert_allclose(slope, theirs.expit(x.astype(float)), rtol=within)
 
 
+BETAS = [1e-2, 1.0, 5.9, 6.0, 40.0, 1e3, 1e5]
+
+
+def betas(n, size=500):
+    rng = np.random.default_rng(0)
+    mean = theirs.ndtr(rng.normal(size=size))
+    a, b = n * mean, n * (1 - mean)
+    y = np.clip(rng.beta(a, b), 1e-3, 1 - 1e-3)
+    return np.full(size, n), a, b, y
+
+
+@pytest.mark.parametrize("n", BETAS)
+def test_beta_density_and_its_slopes_are_scipys(n):
+    n, a, b, y = betas(n)
+    log_n, log_a, log_b = (theirs.gammaln(part) for part in (n, a, b))
+    exact = log_n - log_a - log_b + (a - 1) * np.log(y) + (b - 1) * np.log1p(-y)
+    np.testing.assert_allclose(jax.jit(ours.log_beta_density)(n, a, b, y), exact, rtol=1e-9, atol=1e-9)
+    slopes = jax.jit(jax.vmap(jax.grad(ours.log_beta_density, (0, 1, 2, 3))))(n, a, b, y)
+    by_y = (a - 1) / y - (b - 1) / (1 - y)
+    by_shapes = theirs.digamma(n), np.log(y) - theirs.digamma(a), np.log1p(-y) - theirs.digamma(b)
+    for found, expected in zip(slopes, (*by_shapes, by_y), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("n", BETAS)
+def test_beta_density_keeps_its_digits_in_float32(n):
+    """log Γ(1e5) is a million: rounded, it would leave tenths of a nat."""
+    _, a, b, y = (part.astype(np.float32) for part in betas(n))
+    n = a + b
+    wide = [part.astype(float) for part in (n, a, b, y)]
+    exact = jax.jit(ours.log_beta_density)(*wide)
+    np.testing.assert_allclose(jax.jit(ours.log_beta_density)(n, a, b, y), exact, rtol=1e-5, atol=2e-7 * n.max() + 2e-5)
+
+
 def test_a_half_step_of_log_gamma():
     """In float32 too, where the difference of two log Γ would lose all digits; SciPy's by log B(x, ½)."""
     x = np.concatenate([np.logspace(-6, 9, 200), np.arange(1, 30) / 2])

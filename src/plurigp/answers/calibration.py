@@ -8,8 +8,8 @@ from jaxtyping import Bool, Float
 from plurigp.answers.draws import compile_draws, draw_given
 from plurigp.answers.pit import identity_maps, pit_maps, pit_values
 from plurigp.answers.predictor import CHUNK_SIZES, Predictor, in_precision
-from plurigp.data import KINDS, Schema, Table
-from plurigp.likelihoods.layout import Layout, arranged_back, first_slots
+from plurigp.data import Schema
+from plurigp.likelihoods.layout import Layout, arranged_back, cell_bounds
 
 STREAM = 1  # separates its random numbers from those of training
 HIDDEN_SHARE = 0.2  # of observed cells; with more, rows are less like those of later questions
@@ -59,7 +59,7 @@ class Calibration:
             return maps
         if self.compiling is not None:
             self.compiling.result()
-        shown, (low, high) = self.table.hidden(self.hidden), _bounds(self.table)
+        shown, (low, high) = self.table.hidden(self.hidden), cell_bounds(self.table)
         below, within = np.zeros(self.hidden.shape, int), np.zeros(self.hidden.shape, int)
         narrow, seed = in_precision(predictor, PRECISION), int(self.rng.integers(2**31))
         for chunk in draw_given(narrow, shown, N_DRAWS, seed, self.numbers, once=True):
@@ -69,10 +69,3 @@ class Calibration:
         values = pit_values(below, within, N_DRAWS, self.rng)
         maps[self.numbers] = pit_maps([values[self.hidden[:, d], d] for d in self.numbers])
         return maps
-
-
-def _bounds(table: Table) -> tuple[Float[np.ndarray, "N D"], Float[np.ndarray, "N D"]]:
-    """Lower and upper bound of every cell, equal unless it is known up to a limit only."""
-    first = first_slots(table.schema)
-    last = first + np.array([KINDS[column.kind].has_bounds for column in table.schema], int)
-    return table.values[:, first], table.values[:, last]

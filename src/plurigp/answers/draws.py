@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from typing import NamedTuple
 
 import jax
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from plurigp.answers import latent
 from plurigp.answers.predictor import (
@@ -24,12 +25,13 @@ from plurigp.core.arrays import Array
 from plurigp.data import Table
 from plurigp.inference.compiling import Program, compile_in_background, jax_runtime
 from plurigp.inference.gp.linalg import unpack_doubled
+from plurigp.inference.gp.sparse import SparseGP
 from plurigp.inference.model import Model, project_rows
 from plurigp.inference.prior import draw_positions
 from plurigp.likelihoods import evaluate
 from plurigp.likelihoods.evaluate import Thetas
 from plurigp.likelihoods.families.gaussian import draw_noise
-from plurigp.likelihoods.layout import Layout, blocks_with
+from plurigp.likelihoods.layout import Layout, blocks_with, cell_bounds
 
 _moments_at, _project = Program(moments_at), Program(project_rows, static_argnames=("layout",))
 
@@ -81,8 +83,8 @@ def draw_table(predictor: Predictor, table: Table, seed: int) -> np.ndarray:
     def draw(p: Predictor, chunk: Chunk) -> np.ndarray:
         n, values = chunk.n_rows, chunk.values
         x = draw_positions(p.model.prior, rng, len(values), p.n_components)
-        f = _functions_at(p.model, p.layout, decoder, x, values, rng)
-        return evaluate.draws(p.layout, decoder.noise.thetas, values[:n], f[:n], rng)
+        cells = evaluate.open_cells(p.layout, values, np.ones((len(values), len(p.layout.order)), bool))
+        return _draw_cells(p.model.gp, p.layout, decoder, _places(p.model, p.layout, x, values), cells, rng)[:n]
 
     hidden = table.hidden(np.ones_like(table.seen))
     return schema_order(predictor.layout, over_chunks(predictor, hidden, draw))
@@ -109,16 +111,34 @@ def _draw_decoders(
         yield DecoderDraw(own, m + noise.spread[own, None] * deviation, noise)
 
 
-def _functions_at(
-    model: Model, layout: Layout, decoder: DecoderDraw, x: np.ndarray, values: np.ndarray, rng: np.random.Generator
-) -> np.ndarray:
-    """f [B P] of rows that share a decoder, b + s (Aᵀv + √rest ε); zero for functions that it does not have."""
-    own, gp = decoder.functions, model.gp
-    A, rest, _ = (np.asarray(part) for part in _project(model, layout, x, values))
-    noise = np.sqrt(rest)[:, None] * decoder.noise.spread[own] * rng.normal(size=(len(x), len(own)))
-    f = np.zeros((len(x), len(gp.bias)))
-    f[:, own] = np.asarray(gp.bias)[own] + np.exp(np.asarray(gp.log_scale)[own]) * ((decoder.v @ A).T + noise)
-    return f
+class Places(NamedTuple):
+    """What a position of every row says of all functions: see `Projection`."""
+
+    A: Float[np.ndarray, "M n"]
+    rest: Float[np.ndarray, "1 n"]
+
+
+def _places(model: Model, layout: Layout, x: Float[np.ndarray, "S Q"], values: Float[np.ndarray, "B V"]) -> Places:
+    """Of positions, S = draws · B."""
+    projection = _project(model, layout, x, values)
+    return Places(np.asarray(projection.A), np.asarray(projection.rest)[None])
+
+
+def _draw_cells(
+    gp: SparseGP,
+    layout: Layout,
+    decoder: DecoderDraw,
+    places: Places,
+    cells: evaluate.OpenCells,
+    rng: np.random.Generator,
+) -> Float[np.ndarray, "n D"]:
+    """OpenCells of rows that share a decoder: f = b + s (Aᵀv + √rest ε), and y given f. NaN where not asked."""
+    own, bias = decoder.functions, np.asarray(gp.bias)
+    scale = np.exp(np.asarray(gp.log_scale)[own])[:, None]
+    f_mean, f_sd = np.zeros((2, len(bias), places.A.shape[1]))
+    f_mean[own] = bias[own, None] + scale * (decoder.v @ places.A)
+    f_sd[own] = scale * decoder.noise.spread[own, None] * np.sqrt(places.rest)
+    return evaluate.draws_of_cells(layout, decoder.noise.thetas, cells, f_mean, f_sd, rng)
 
 
 def compile_draws(predictor: Predictor, n_rows: int) -> "Future[None]":
@@ -130,7 +150,7 @@ def compile_draws(predictor: Predictor, n_rows: int) -> "Future[None]":
     values = jax.ShapeDtypeStruct((size, predictor.layout.n_slots), predictor.dtype)
     wide = jax.ShapeDtypeStruct(values.shape, np.float64)
     seen = jax.ShapeDtypeStruct((size, len(predictor.layout.order)), np.bool_)
-    x = jax.ShapeDtypeStruct((size, predictor.n_components), np.float64)
+    x = jax.ShapeDtypeStruct((latent.N_PROPOSALS * size, predictor.n_components), np.float64)
     noise = standard_draws(latent.N_PROPOSALS, predictor.n_components).astype(predictor.dtype)
     return compile_in_background(
         (latent.draw_weighted_once, (predictor, values, seen, noise)),
@@ -154,39 +174,57 @@ def draw_given(
     once: bool = False,
     shift: Float[np.ndarray, " P"] | None = None,
 ) -> Iterator[RowDraws]:
-    """Coded draws of whole rows given their observed cells, chunk by chunk: x, f and y, jointly within a row.
+    """Coded draws of gaps, and of cells known within limits, given the observed cells of their rows, chunk by chunk: x,
+    f and y, jointly within a row; NaN elsewhere.
 
     x is drawn among N_PROPOSALS by importance weights, so that the likelihood corrects q(x). The rows of one draw share
-    its functions, so their uncertainty shows in whatever is pooled over rows. With `columns`, others may be NaN; with
+    its functions, so their uncertainty shows in whatever is pooled over rows. With `columns`, gaps of these alone; with
     `shift`, functions are moved by it before cells are drawn; `once` is what `compile_draws` compiles: x by the encoder
     alone, and no warning of misplaced rows.
     """
     rng = np.random.default_rng(seed)
     noise = standard_draws(latent.N_PROPOSALS, predictor.n_components).astype(predictor.dtype)
     layout, model = predictor.layout, in_precision(predictor.model, np.float64)
-    only = blocks_with(layout, range(len(layout.order)) if columns is None else set(columns))
-    functions = np.concatenate([np.arange(*layout.blocks[number].functions) for number in only])
+    asked = _asked(layout, table, columns)
+    only = blocks_with(layout, {layout.order[place] for place in np.flatnonzero(asked.any(0))})
+    gp = model.gp if shift is None else replace(model.gp, bias=model.gp.bias + shift)
+    functions = np.array([p for number in only for p in range(*layout.blocks[number].functions)], int)
     sizes: list[np.ndarray] = []
 
-    def draw(decoder: DecoderDraw, n: int, x: np.ndarray, weights: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """One draw of the rows; x [S B Q], weights [S B] and values [B V] are padded."""
-        ends = np.cumsum(weights, axis=0)
-        chosen = np.minimum((rng.random(x.shape[1]) * ends[-1] > ends).sum(0), len(x) - 1)
-        f = _functions_at(model, layout, decoder, x[chosen, np.arange(x.shape[1])], values, rng)[:n]
-        f = f if shift is None else f + shift
-        return schema_order(layout, evaluate.draws(layout, decoder.noise.thetas, values[:n], f, rng, only))
+    def draw(decoder: DecoderDraw, proposed: Places, ends: np.ndarray, own: evaluate.OpenCells) -> np.ndarray:
+        """One draw of n rows among S proposals each, A [M S·n]; ends [S n] are the sums of their weights."""
+        passed = (rng.random(ends.shape[1]) * ends[-1] > ends).sum(0)
+        chosen = np.minimum(passed, len(ends) - 1) * ends.shape[1] + np.arange(ends.shape[1])
+        places = Places(*(np.take(part, chosen, axis=1) for part in proposed))
+        return schema_order(layout, _draw_cells(gp, layout, decoder, places, own, rng))
 
     with jax_runtime():
         decoders = list(_draw_decoders(predictor, rng, n_draws, functions))
         for chunk in chunks(layout, table, predictor.dtype):
-            n, first = chunk.n_rows, int(chunk.rows[0])
-            found = _draws_of_x(predictor, chunk, noise, once)
-            x, weights, size = (np.asarray(part, np.float64) for part in found)
+            n, values = chunk.n_rows, chunk.values.astype(np.float64)
+            x, weights, size = (np.asarray(part, np.float64) for part in _draws_of_x(predictor, chunk, noise, once))
             sizes.append(size[:n])
-            given = (n, x, weights, chunk.values.astype(np.float64))
-            yield RowDraws(slice(first, first + n), (draw(decoder, *given) for decoder in decoders))
+            placed = _places(model, layout, x.reshape(-1, x.shape[2]), values)
+            rows = slice(int(chunk.rows[0]), int(chunk.rows[0]) + n)
+            cells = evaluate.open_cells(layout, values[:n], asked[rows])
+            given = (_of_rows(placed, n, len(values)), np.cumsum(weights[:, :n], axis=0), cells)
+            yield RowDraws(rows, (draw(decoder, *given) for decoder in decoders))
     if not once:
         latent.warn_of_few_draws(np.concatenate(sizes))
+
+
+def _asked(layout: Layout, table: Table, columns: Sequence[int] | None) -> Bool[np.ndarray, "N D"]:
+    """Gaps, and cells known within limits, of these columns or of all; block order."""
+    low, high = cell_bounds(table)
+    asked = ~table.seen | (low < high)
+    if columns is not None:
+        asked[:, np.setdiff1d(np.arange(asked.shape[1]), columns)] = False
+    return asked[:, list(layout.order)]
+
+
+def _of_rows(places: Places, n: int, n_padded: int) -> Places:
+    """Of the first n rows of every draw."""
+    return Places(*(part.reshape(len(part), -1, n_padded)[..., :n].reshape(len(part), -1) for part in places))
 
 
 def _draws_of_x(predictor: Predictor, chunk: Chunk, noise: np.ndarray, once: bool) -> tuple[Array, Array, Array]:

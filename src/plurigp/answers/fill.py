@@ -9,14 +9,13 @@ from jaxtyping import Float
 
 from plurigp.answers.latent import (
     effective_size,
-    log_probs_at,
     log_weights,
     map_rows,
     map_rows_weighted,
     propose,
     warn_of_few_draws,
 )
-from plurigp.answers.predictor import Predictor, chunk_size, moments_at, over_chunks, schema_order
+from plurigp.answers.predictor import Predictor, chunk_size, moments_at, moments_of_draws, over_chunks, schema_order
 from plurigp.core.arrays import Array
 from plurigp.data import KINDS, Table
 from plurigp.inference.compiling import Program, jax_runtime
@@ -32,8 +31,8 @@ def _means(
     proposals = propose(p.model.prior, qx, noise)
 
     def one_draw(x: Array) -> tuple[Array, tuple[Array, ...]]:
-        cells, f = log_probs_at(p, values, seen, x)
-        means = evaluate.predictive_means(p.layout, p.model.thetas, values, *f, p.rules)
+        f = moments_of_draws(p, x, values)
+        cells, means = evaluate.predictive_log_probs_and_means(p.layout, p.model.thetas, values, seen, *f, p.rules)
         return evaluate.weighted_row_sum(p.layout, cells), means
 
     rows, means = jax.lax.map(one_draw, proposals.x)

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float
 
-from plurigp.answers.predictor import Chunk, Predictor, moments_at, over_chunks, standard_draws
+from plurigp.answers.predictor import Chunk, Predictor, moments_at, moments_of_draws, over_chunks, standard_draws
 from plurigp.core.arrays import Array, Scalar
 from plurigp.data import Table
 from plurigp.inference.compiling import Program, program
@@ -125,7 +125,7 @@ def _last(n_prior: int, n_draws: int) -> Bool[np.ndarray, "S 1 1"]:
 
 def log_probs_at(p: Predictor, values: Array, seen: Array, x: Array) -> tuple[Float[Array, "B D"], tuple[Array, Array]]:
     """log p(y_d|x) of the cells in `seen`, zero elsewhere; and the moments of f behind them."""
-    f = moments_at(p, x, values)
+    f = moments_of_draws(p, x, values)
     return evaluate.predictive_log_probs(p.layout, p.model.thetas, values, seen, *f, p.rules), f
 
 

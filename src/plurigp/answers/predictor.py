@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
@@ -44,6 +45,16 @@ def moments_at(
 ) -> tuple[Float[Array, "P B"], Float[Array, "P B"]]:
     """Mean and variance of f at latent positions, with the covariates of these rows, or at their average."""
     return moments(p.model.gp, p.q, project_rows(p.model, p.layout, x, values))
+
+
+def moments_of_draws(
+    p: Predictor, x: Float[Array, "B Q"], values: Float[Array, "B V"]
+) -> tuple[Float[Array, "P B"], Float[Array, "P B"]]:
+    """The same for one of many draws of x: in float32 once the kernel is solved, which is half of the time."""
+    projection = project_rows(p.model, p.layout, x, values)
+    gp, q, narrow = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float32), (p.model.gp, p.q, projection))
+    f_mean, f_var = moments(gp, q, narrow)
+    return f_mean.astype(values.dtype), f_var.astype(values.dtype)
 
 
 def in_precision(tree: Any, dtype: Any) -> Any:

@@ -36,7 +36,7 @@ from plurigp.estimator.persistence import ARRAYS, MANIFEST, load_fitted, naming,
 from plurigp.estimator.tables import check_sharded, folder_table, sample_folder, training_table
 from plurigp.inference.batches import TrainingTable
 from plurigp.inference.prior import group_moments
-from plurigp.likelihoods.layout import first_slots, make_layout
+from plurigp.likelihoods.layout import cell_bounds, make_layout
 from plurigp.likelihoods.registry import import_families
 
 CELLS_IN_TREES = (
@@ -367,7 +367,7 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             counts = not column.levels and KINDS[column.kind].whole
             if counts or (column.levels and all(isinstance(level, Real) for level in column.levels)):
                 levels = np.array(column.levels, float)
-                own = table.values[:, first_slots(self.schema_.used)[d]]
+                own = cell_bounds(table)[0][:, d]
                 known, means = (own, expected[d][:, 0]) if counts else (levels[own.astype(int)], expected[d] @ levels)
                 numbers = np.where(table.seen[:, d], known, means)
                 filled.isetitem(rows.columns.get_loc(column.name), numbers)  # type: ignore[arg-type]  # names are unique
@@ -400,7 +400,8 @@ class PluriGP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         check_count("n_draws", n_draws)
         seed, shift = as_seed(random_state), make_shift(self.predictor_.layout, self.coder_, delta or {})
         drawn = draw_gaps_given(self.predictor_, self.second_stage_, table, int(n_draws), seed, shift.functions)
-        coded = np.concatenate([np.stack(list(chunk.draws)) for chunk in drawn], axis=1)
+        draws = np.concatenate([np.stack(list(chunk.draws)) for chunk in drawn], axis=1)
+        coded = np.where(np.isnan(draws), cell_bounds(table)[0], draws)
         return [self._filled(X, rows, shift_gaps(self.coder_, table, one, shift), fill_limits) for one in coded]
 
     def describe_gaps(

@@ -4,13 +4,14 @@ Rows come first in what these functions take and give, but for f, and last in wh
 rows, and a block's columns are one contiguous slice. The compiler cancels transpositions that meet.
 """
 
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Bool, Float, Key
+from jaxtyping import Bool, Float, Int, Key
 
 from plurigp.core.arrays import Array
 from plurigp.data import KINDS, Schema
@@ -50,10 +51,14 @@ def _functions(layout: Layout, f: Moment) -> Iterator[Float[Array, "_ _ B"]]:
     return map(_cell_functions, layout.blocks, own)
 
 
-def _theta(block: Block, theta: dict[str, Array]) -> dict[str, Array]:
+def _facts(block: Block, theta: dict[str, Array]) -> dict[str, Array]:
     """The learned theta plus the facts a family may need."""
-    facts = {**theta, "n_levels": np.asarray(block.n_functions)}
-    return {name: jnp.asarray(value) for name, value in facts.items()}  # slopes given by hand take no NumPy arrays
+    return {**theta, "n_levels": np.asarray(block.n_functions)}
+
+
+def _theta(block: Block, theta: dict[str, Array]) -> dict[str, Array]:
+    """The same as JAX's arrays."""
+    return jax.tree.map(jnp.asarray, _facts(block, theta))  # slopes given by hand take no NumPy arrays
 
 
 def _by_block(
@@ -84,6 +89,14 @@ def _evaluate(one_cell: Callable, block: Block, rule: Rule, arrays: BlockArrays)
     return over_cells(lambda t, y, a, v: one_cell(block.likelihood, t, y, a, v, rule))(*arrays)
 
 
+def _answer(one_cell: Callable, block: Block, rule: Rule, arrays: BlockArrays) -> Float[Array, "C ... B"]:
+    """The same in the precision that answers need."""
+    if not block.likelihood.single_precision:
+        return _evaluate(one_cell, block, rule, arrays)
+    narrow = jax.tree.map(lambda leaf: leaf.astype(jnp.float32) if leaf.dtype == jnp.float64 else leaf, arrays)
+    return _evaluate(one_cell, block, rule, narrow).astype(arrays[2].dtype)
+
+
 # --- what a table is asked ---
 
 
@@ -110,7 +123,7 @@ def expected_log_probs(
 
 
 def weigh_columns(layout: Layout, cells: tuple[Float[Array, "B _"], ...]) -> tuple[Float[Array, "B _"], ...]:
-    """Cells per block, each times the weight of its column: a likelihood to that power."""
+    """OpenCells per block, each times the weight of its column: a likelihood to that power."""
     if layout.column_weights is None:
         return cells
     weights = np.asarray(layout.column_weights)
@@ -147,15 +160,27 @@ def predictive_log_probs(
     layout: Layout, thetas: Thetas, values: RowValues, seen: RowSeen, f_mean: Moment, f_var: Moment, rules: Rules
 ) -> Float[Array, "B D"]:
     """log ∫ p(y|f) q(f) df for every cell in block order, zero where not seen."""
-    cells = [_evaluate(predictive_log_prob, *part) for part in _by_block(layout, thetas, values, f_mean, f_var, rules)]
+    cells = [_answer(predictive_log_prob, *part) for part in _by_block(layout, thetas, values, f_mean, f_var, rules)]
     return jnp.where(seen.T, jnp.concatenate(cells), 0).T
+
+
+def predictive_log_probs_and_means(
+    layout: Layout, thetas: Thetas, values: RowValues, seen: RowSeen, f_mean: Moment, f_var: Moment, rules: Rules
+) -> tuple[Float[Array, "B D"], tuple[Float[Array, "B _ _"], ...]]:
+    """`predictive_log_probs` and `predictive_means`, with one integral for both where the density is a share."""
+    cells, means = [], []
+    for part in _by_block(layout, thetas, values, f_mean, f_var, rules):
+        mean, share = _answer(predictive_mean, *part), part[0].likelihood.block_log_share
+        cells.append(_answer(predictive_log_prob, *part) if share is None else share(part[2][1], mean))
+        means.append(jnp.moveaxis(mean, -1, 0))
+    return jnp.where(seen.T, jnp.concatenate(cells), 0).T, tuple(means)
 
 
 def predictive_means(
     layout: Layout, thetas: Thetas, values: RowValues, f_mean: Moment, f_var: Moment, rules: Rules
 ) -> tuple[Float[Array, "B _ _"], ...]:
     """E[y] per block and cell (a probability per level for categories)."""
-    cells = (_evaluate(predictive_mean, *part) for part in _by_block(layout, thetas, values, f_mean, f_var, rules))
+    cells = (_answer(predictive_mean, *part) for part in _by_block(layout, thetas, values, f_mean, f_var, rules))
     return tuple(jnp.moveaxis(part, -1, 0) for part in cells)
 
 
@@ -171,17 +196,51 @@ def draws(
     values: Float[np.ndarray, "B V"],
     f: Float[np.ndarray, "B P"],
     rng: np.random.Generator,
-    only: Container[int] | None = None,
 ) -> Float[np.ndarray, "B D"]:
-    """One draw of y given f for every cell, block order; `values` gives the companion slots. With `only`, the other
-    blocks are NaN. In NumPy: rows first, and a cell's own numbers last."""
-    out = np.full((len(values), len(layout.order)), np.nan)
-    for number, (block, theta) in enumerate(zip(layout.blocks, thetas, strict=True)):
-        if only is None or number in only:
-            facts = {**theta, "n_levels": np.asarray(block.n_functions)}
-            y = values[:, slice(*block.slots)].reshape(len(values), block.n_columns, -1)
-            own = np.moveaxis(np.asarray(_cell_functions(block, f[:, slice(*block.functions)].T)), 2, 0)
-            out[:, slice(*block.columns)] = block.likelihood.sample(rng, facts, y, own)
+    """One draw of y given f for every cell, block order; `values` gives the companion slots. In NumPy: rows first, and
+    a cell's own numbers last."""
+    out = []
+    for block, theta in zip(layout.blocks, thetas, strict=True):
+        y = values[:, slice(*block.slots)].reshape(len(values), block.n_columns, -1)
+        own = np.moveaxis(np.asarray(_cell_functions(block, f[:, slice(*block.functions)].T)), 2, 0)
+        out.append(block.likelihood.sample(rng, _facts(block, theta), y, own))
+    return np.concatenate(out, axis=1)
+
+
+class OpenCells(NamedTuple):
+    """Some cells of a table of this shape, block by block: their rows, columns of the block and numbers [n W]."""
+
+    shape: tuple[int, int]
+    blocks: tuple[tuple[Int[np.ndarray, " n"], Int[np.ndarray, " n"], Float[np.ndarray, "n W"]], ...]
+
+
+def open_cells(layout: Layout, values: Float[np.ndarray, "B V"], asked: Bool[np.ndarray, "B D"]) -> OpenCells:
+    """The cells asked for; `values` gives the companion slots."""
+    blocks = []
+    for block in layout.blocks:
+        row, column = np.nonzero(asked[:, slice(*block.columns)])
+        y = values[:, slice(*block.slots)].reshape(len(values), block.n_columns, -1)
+        blocks.append((row, column, y[row, column]))
+    return OpenCells((len(values), len(layout.order)), tuple(blocks))
+
+
+def draws_of_cells(
+    layout: Layout,
+    thetas: Thetas,
+    cells: OpenCells,
+    f_mean: Float[np.ndarray, "P B"],
+    f_sd: Float[np.ndarray, "P B"],
+    rng: np.random.Generator,
+) -> Float[np.ndarray, "B D"]:
+    """One draw of f and y for each of these cells, block order, NaN elsewhere."""
+    out = np.full(cells.shape, np.nan)
+    for block, theta, (row, column, y) in zip(layout.blocks, thetas, cells.blocks, strict=True):
+        if len(row):
+            own = slice(*block.functions)
+            mean, sd = (np.asarray(_cell_functions(block, part[own]))[column, :, row] for part in (f_mean, f_sd))
+            f = mean + sd * rng.normal(size=mean.shape)
+            of_cells = {name: np.asarray(value)[column] for name, value in _facts(block, theta).items()}
+            out[row, block.columns[0] + column] = block.likelihood.sample(rng, of_cells, y, f)
     return out
 
 

@@ -100,6 +100,13 @@ def first_slots(columns: Iterable[Column]) -> np.ndarray:
     return np.cumsum([0, *n_slots[:-1]])
 
 
+def cell_bounds(table: Table) -> tuple[np.ndarray, np.ndarray]:
+    """Lower and upper bound [N D] of every cell, equal unless it is known up to a limit only."""
+    first = first_slots(table.schema)
+    last = first + np.array([KINDS[column.kind].has_bounds for column in table.schema], int)
+    return table.values[:, first], table.values[:, last]
+
+
 def arrange(layout: Layout, table: Table) -> tuple[np.ndarray, np.ndarray]:
     """The table's values [N V] and seen [N D] in block order, its covariates behind the values."""
     values, seen = table.values[:, list(layout.slot_order)], table.seen[:, list(layout.order)]

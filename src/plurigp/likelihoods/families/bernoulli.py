@@ -45,7 +45,16 @@ def _start(y: np.ndarray, column: Column) -> Start:
     return _start_at(y[:, 0].mean())
 
 
-bernoulli = Likelihood("bernoulli", _log_prob, _mean, nearest_whole, _sample, _start, expected_log_prob=_expected)
+bernoulli = Likelihood(
+    kind="bernoulli",
+    log_prob=_log_prob,
+    mean=_mean,
+    point=nearest_whole,
+    sample=_sample,
+    start=_start,
+    expected_log_prob=_expected,
+    single_precision=True,
+)
 
 
 # --- binomial: a cell is (successes, trials) ---
@@ -88,4 +97,5 @@ binomial = Likelihood(
     start=_binomial_start,
     features=_share_feature,
     expected_log_prob=_binomial_expected,
+    single_precision=True,
 )

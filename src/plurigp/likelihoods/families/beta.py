@@ -21,7 +21,7 @@ from plurigp.likelihoods.base import (
     mean_as_point,
 )
 from plurigp.likelihoods.rules import CellFunctions
-from plurigp.likelihoods.special import both_sides, log_gamma, ndtr
+from plurigp.likelihoods.special import both_sides, log_beta_density, ndtr
 
 EDGE = 1e-5  # μ lies in [EDGE, 1 − EDGE]: both shape parameters stay positive at the outermost node
 
@@ -33,8 +33,7 @@ def _off_edges(share: Any) -> Any:
 def _log_prob(theta: Theta, y: CellValues, f: CellFunctions) -> Scalar:
     nu = jnp.exp(theta["log_nu"])
     a, b = (nu * _off_edges(side) for side in both_sides(f[0]))
-    density = (a - 1) * jnp.log(y[0]) + (b - 1) * jnp.log1p(-y[0])
-    return log_gamma(jnp.exp(theta["log_nu"])) - log_gamma(a) - log_gamma(b) + density
+    return log_beta_density(nu, a, b, y[0])
 
 
 def _mean(theta: Theta, y: CellValues, f: CellFunctions) -> CellMean:
@@ -76,4 +75,5 @@ beta = Likelihood(
     features=_probit_feature,
     scale=NumberScale(_probit, np_ndtr, _log_probit_slope),
     n_quadrature=20,
+    single_precision=True,
 )

@@ -88,8 +88,12 @@ def _block_expected(theta: Theta, y: BlockValues, mean: BlockFunctions, var: Blo
     return _block_pick(y, mean) - expected_logsumexp(a, v, _block_levels(theta, mean), rule)
 
 
+def _block_log_share(y: BlockValues, shares: BlockFunctions) -> LogProbs:
+    return _log(_block_pick(y, shares), shares.dtype)
+
+
 def _block_predictive(theta: Theta, y: BlockValues, mean: BlockFunctions, var: BlockFunctions, rule: Rule) -> LogProbs:
-    return _log(_block_pick(y, _block_predictive_mean(theta, y, mean, var, rule)), mean.dtype)
+    return _block_log_share(y, _block_predictive_mean(theta, y, mean, var, rule))
 
 
 def _block_predictive_mean(
@@ -115,5 +119,6 @@ categorical = Likelihood(
     block_expected_log_prob=_block_expected,
     block_predictive_log_prob=_block_predictive,
     block_predictive_mean=_block_predictive_mean,
+    block_log_share=_block_log_share,
     adaptive=True,
 )

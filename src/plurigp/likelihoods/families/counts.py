@@ -160,6 +160,7 @@ poisson = Likelihood(
     expected_log_prob=_expected,
     predictive_mean=_predictive_mean,
     n_quadrature=20,
+    single_precision=True,
 )
 
 
@@ -230,6 +231,7 @@ negative_binomial = Likelihood(
     predictive_mean=_predictive_mean,
     rule=even,
     n_quadrature=32,
+    single_precision=True,
 )
 
 
@@ -290,4 +292,5 @@ zero_inflated_poisson = Likelihood(
     predictive_mean=_zip_predictive_mean,
     rule=even,
     n_quadrature=64,
+    single_precision=True,
 )

@@ -67,4 +67,5 @@ zero_one_beta = Likelihood(
     features=_probit_and_edge,
     rule=even,
     n_quadrature=96,
+    single_precision=True,
 )
