@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import jax
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
 from plurigp.answers import latent
 from plurigp.answers.predictor import (
@@ -186,9 +186,7 @@ def draw_given(
     noise = standard_draws(latent.N_PROPOSALS, predictor.n_components).astype(predictor.dtype)
     layout, model = predictor.layout, in_precision(predictor.model, np.float64)
     asked = _asked(layout, table, columns)
-    only = blocks_with(layout, {layout.order[place] for place in np.flatnonzero(asked.any(0))})
     gp = model.gp if shift is None else replace(model.gp, bias=model.gp.bias + shift)
-    functions = np.array([p for number in only for p in range(*layout.blocks[number].functions)], int)
     sizes: list[np.ndarray] = []
 
     def draw(decoder: DecoderDraw, proposed: Places, ends: np.ndarray, own: evaluate.OpenCells) -> np.ndarray:
@@ -199,7 +197,7 @@ def draw_given(
         return schema_order(layout, _draw_cells(gp, layout, decoder, places, own, rng))
 
     with jax_runtime():
-        decoders = list(_draw_decoders(predictor, rng, n_draws, functions))
+        decoders = list(_draw_decoders(predictor, rng, n_draws, _functions_behind(layout, asked)))
         for chunk in chunks(layout, table, predictor.dtype):
             n, values = chunk.n_rows, chunk.values.astype(np.float64)
             x, weights, size = (np.asarray(part, np.float64) for part in _draws_of_x(predictor, chunk, noise, once))
@@ -220,6 +218,12 @@ def _asked(layout: Layout, table: Table, columns: Sequence[int] | None) -> Bool[
     if columns is not None:
         asked[:, np.setdiff1d(np.arange(asked.shape[1]), columns)] = False
     return asked[:, list(layout.order)]
+
+
+def _functions_behind(layout: Layout, asked: Bool[np.ndarray, "N D"]) -> Int[np.ndarray, " n"]:
+    """Those of the blocks that hold any of these cells."""
+    only = blocks_with(layout, {layout.order[place] for place in np.flatnonzero(asked.any(0))})
+    return np.array([p for number in only for p in range(*layout.blocks[number].functions)], int)
 
 
 def _of_rows(places: Places, n: int, n_padded: int) -> Places:
