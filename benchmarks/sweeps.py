@@ -12,9 +12,10 @@ import numpy as np
 import pandas as pd
 from common import save
 from peers import ours
-from speed import Contestant
+from speed import Contestant, repeated
 
 from plurigp.data import Coder, Column, Schema
+from plurigp.inference.compiling import jax_runtime
 
 MIDDLE = {"rows": 1000, "columns": 100, "inducing": 50, "components": 5}
 SWEEPS = {
@@ -45,11 +46,11 @@ def race(sizes, turns, epochs):
     """Median milliseconds per epoch at one shape, by name."""
     coded = table(sizes["rows"], sizes["columns"])
     model = sizes["components"], sizes["inducing"], BATCH
-    racing = [Contestant("plurigp", ours.make_epoch(coded, *model, 3), ours.as_in_fit)]
+    racing = [Contestant("plurigp", ours.make_training(coded, *model, 3), jax_runtime)]
     try:
         from peers import gpytorch_gplvm
 
-        racing.append(Contestant("GPyTorch, Z shared", gpytorch_gplvm.make_epoch(coded.values, *model, True)))
+        racing.append(Contestant("GPyTorch, Z shared", repeated(gpytorch_gplvm.make_epoch(coded.values, *model, True))))
     except ImportError as error:
         print(f"GPyTorch is left out: {error}")
     for contestant in racing:

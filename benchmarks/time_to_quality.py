@@ -28,9 +28,9 @@ from plurigp.inference.batches import TrainingTable
 from plurigp.inference.bound import BoundSpec
 from plurigp.inference.compiling import jax_runtime
 from plurigp.inference.model import Settings, init_model
-from plurigp.inference.schedule import Plateau, Schedule, rates_of
-from plurigp.inference.steps import finalise, start_state, trained_posterior
-from plurigp.inference.training import run_epoch
+from plurigp.inference.schedule import Schedule, rates_of
+from plurigp.inference.steps import compile_training, finalise, start_state, trained_posterior
+from plurigp.inference.training import Loop
 from plurigp.likelihoods.layout import arrange, make_layout, n_shared, rules_of
 from plurigp_paper.digits import digits
 
@@ -78,24 +78,19 @@ class Race:
         )
         with jax_runtime():
             model = init_model(self.seed, self.settings, self.schema, self.layout, self.data.values, self.data.seen)
-            state = start_state(spec, model, schedule.optimizer)
-            rates = rates_of(schedule, 0, 1.0, "float32")
-            rng = np.random.default_rng([self.seed, 1])
-            run_epoch(spec, state, self.data.epoch(self.batch_size, np.random.default_rng(0)), 0, 0, rates)  # compiles
-            plateau, path, seconds, n_steps = Plateau(schedule, int(self.data.seen.sum())), [], 0.0, 0
-            look = 5
-            while not plateau.finished:
-                rates = rates_of(schedule, len(plateau.totals), plateau.factor, "float32")
+            loop = Loop(spec, self.data, schedule, self.seed, start_state(spec, model, schedule.optimizer))
+            first = next(self.data.epoch(self.batch_size, np.random.default_rng(0)))
+            compile_training(spec, loop.state, first, rates_of(schedule, 0, 1.0, "float32"))
+            path, seconds, look = [], 0.0, 5
+            while True:
                 start = time.perf_counter()
-                epoch = self.data.epoch(self.batch_size, rng)
-                state, n_steps, parts = run_epoch(spec, state, epoch, self.seed, n_steps, rates)
+                loop.until(lambda plateau: plateau.finished, min(look, n_epochs))
                 seconds += time.perf_counter() - start
-                plateau.add(float(parts.bound.total))
-                done = len(plateau.totals)
-                if done >= look or plateau.finished:
-                    path.append({"epoch": done, "seconds": seconds, "cells": self.score(state)})
-                    look = max(done + 5, round(1.1 * done))
-        return path
+                done = len(loop.epochs)
+                if path and done == path[-1]["epoch"]:
+                    return path
+                path.append({"epoch": done, "seconds": seconds, "cells": self.score(loop.state)})
+                look = max(done + 5, round(1.1 * done))
 
 
 def reached(path: list[dict], goal: float) -> float | None:

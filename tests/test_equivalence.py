@@ -237,11 +237,11 @@ def test_an_epoch_is_its_steps_in_a_row(world):
     start, cautious = start_state(world.spec, world.model(), "natural"), rates(0.0, 0.3)._replace(caution=np.float32(1))
     for _ in range(2):  # while cautious, every step has a factorisation of its own
         start, _, _ = run_epoch(world.spec, start, iter(batches), 1, 0, cautious)
-    fused, n_steps, epoch = run_epoch(world.spec, start, iter(batches), 1, 0, rates(0.01, 0.3))
+    fused, n_steps, steps = run_epoch(world.spec, start, iter(batches), 1, 0, rates(0.01, 0.3))
     shared, bounds_shared = plain_epoch(world, start, batches, 1, training.REFRESH_EVERY)
     _, bounds_fresh = plain_epoch(world, start, batches, 1, 1)
     assert n_steps == len(batches) == 6
-    assert float(epoch.bound.total) == pytest.approx(np.mean(bounds_shared), rel=1e-4)
+    assert float(training.average(steps).bound.total) == pytest.approx(np.mean(bounds_shared), rel=1e-4)
     for ours, theirs in zip(jax.tree.leaves(fused.q), jax.tree.leaves(shared.q), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-3 * np.abs(theirs).max())
     assert bounds_shared[0] == bounds_fresh[0]  # nothing is old in the first step

@@ -4,11 +4,8 @@ import sys
 
 import pytest
 import typer
-from typer.testing import CliRunner
 
-from plurigp.cli.app import app
 from plurigp.cli.errors import CommandError
-from plurigp.cli.fit import check_alone
 from plurigp.cli.processes import ProcessGroup, run_here, run_together
 
 SCRIPT = """
@@ -54,34 +51,10 @@ def test_half_a_group_is_refused(given, finding):
         ProcessGroup(*given)
 
 
-@pytest.mark.parametrize("given", [(2, None, None), (2, "host:1", 0), (2, "host:1", 1)])
-def test_a_checkpoint_is_for_one_process(given, tmp_path):
-    """Said before any process is started, whether or not there is a checkpoint to go on from."""
-    finding = r"a fit by 2 --processes keeps no checkpoint.*; leave out --checkpoint, or --processes \(with --shards 2"
-    with pytest.raises(CommandError, match=finding) as caught:
-        check_alone(tmp_path, ProcessGroup(*given))
-    assert "\n" not in str(caught.value)
-
-
-def test_one_process_may_keep_a_checkpoint(tmp_path):
-    check_alone(tmp_path, ProcessGroup(None, None, None))
-    check_alone(tmp_path, ProcessGroup(1, "host:1", 0))
-    check_alone(None, ProcessGroup(2, None, None))
-
-
-def test_the_command_refuses_a_checkpoint_of_several_before_it_starts_them(tmp_path, monkeypatch):
-    monkeypatch.setattr("plurigp.cli.fit.run_here", lambda n: pytest.fail("started"))
-    folders = ["--out", str(tmp_path / "model"), "--checkpoint", str(tmp_path / "running")]
-    done = CliRunner().invoke(app, ["fit", "t.csv", "--processes", "2", *folders])
-    assert (done.exit_code, done.stderr.count("\n")) == (1, 1)
-    assert "leave out --checkpoint" in done.stderr
-    assert not list(tmp_path.iterdir())
-
-
 def test_standard_input_is_for_one_process(monkeypatch):
     monkeypatch.setattr(sys, "argv", ["plurigp", "fit", "-", "--processes", "2"])
     with pytest.raises(CommandError, match="cannot read standard input"):
-        run_here(2)
+        run_here(2, None)
 
 
 def test_only_the_first_process_is_heard(capfd):
@@ -107,3 +80,40 @@ def test_what_ends_all_is_said_once(capfd):
     with pytest.raises(typer.Exit):
         run_together(command("sys.exit('error: column age')"), 3)
     assert capfd.readouterr().err.count("error: column age") == 1
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_the_cause_comes_before_what_follows_from_it(first):
+    """Peers of a process that has gone are aborted by JAX, or fail by an error of their own."""
+    last = f"time.sleep({0.5 if first else 0})" + "\nos.kill(os.getpid(), signal.SIGABRT)"
+    body = f"if number == {first}: sys.exit(3)\n{last}"
+    with pytest.raises(typer.Exit) as ended:
+        run_together(command(body), 2)
+    assert ended.value.exit_code == 3
+
+
+# --- killed, and on from a checkpoint ---
+
+STEP = """
+import pathlib
+folder = pathlib.Path({folder!r})
+n = len(list(folder.glob("run-*.safetensors")))
+if number == 0 and n < {steps}:
+    assert ("--resume" in sys.argv) == (n > 0)
+    (folder / f"run-{{n}}.safetensors").write_text("")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_group_goes_on_from_its_checkpoint_until_it_is_done(tmp_path, capfd):
+    with pytest.warns(RuntimeWarning, match=r"process 0 of 2 was killed \(signal 9\); all go on from /") as warned:
+        run_together(command(STEP.format(folder=str(tmp_path), steps=4)), 2, tmp_path)
+    assert len(warned) == 4
+    assert capfd.readouterr().out == "process 0\n"
+
+
+@pytest.mark.filterwarnings("ignore:process 1 of 2 was killed .* all go on from the start")
+def test_a_group_that_gets_no_further_ends(tmp_path):
+    body = "if number == 1: os.kill(os.getpid(), signal.SIGKILL)\ntime.sleep(600)"
+    with pytest.raises(CommandError, match=r"process 1 of 2 was killed \(signal 9\); start again"):
+        run_together(command(body), 2, tmp_path)

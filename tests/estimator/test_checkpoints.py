@@ -11,7 +11,6 @@ import signal
 from pathlib import Path
 from types import SimpleNamespace
 
-import jax
 import numpy as np
 import pandas as pd
 import pytest
@@ -212,13 +211,6 @@ def test_what_the_folder_is_of_is_checked_though_its_hash_is_right(folder, chang
     with pytest.raises(DataError, match=re.escape(str(folder))) as caught:
         estimator().fit(table(), checkpoint=folder)
     assert "\n" not in str(caught.value)
-
-
-def test_a_fit_by_several_processes_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(jax, "process_count", lambda: 2)
-    with pytest.raises(DataError, match=r"a fit by 2 processes has no checkpoints.*; fit without checkpoint=, or in"):
-        estimator().fit(table(), checkpoint=tmp_path / "running")
-    assert not (tmp_path / "running").exists()
 
 
 def test_another_number_of_shards_or_devices_is_refused_by_name(tmp_path, monkeypatch):

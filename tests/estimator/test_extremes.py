@@ -81,16 +81,16 @@ def with_nan(run_epoch):
     """Every epoch's bound is lost."""
 
     def run(*args):
-        state, n, epoch = run_epoch(*args)
-        return state, n, epoch._replace(bound=epoch.bound._replace(kl_x=np.float64("nan")))
+        state, n, steps = run_epoch(*args)
+        return state, n, [step._replace(bound=step.bound._replace(kl_x=np.float64("nan"))) for step in steps]
 
     return run
 
 
 def test_raised_jitter_is_reported(monkeypatch):
     def jittered(*args):
-        state, n, epoch = run_epoch(*args)
-        return state, n, epoch._replace(jitter=np.float64(1e-4))
+        state, n, steps = run_epoch(*args)
+        return state, n, [step._replace(jitter=np.float64(1e-4)) for step in steps]
 
     run_epoch = training.run_epoch
     monkeypatch.setattr(training, "run_epoch", jittered)

@@ -23,7 +23,7 @@ def feed(plateau: Plateau, values) -> list[float]:
     for value in values:
         if plateau.finished:
             break
-        factors.append(plateau.factor)
+        factors.append(plateau.factor())
         plateau.add(float(value))
     return factors
 
@@ -49,7 +49,7 @@ def test_the_factor_falls_steadily_to_its_end():
     cooling = np.array(factors[80:])
     assert factors[:80] == [1.0] * 80
     np.testing.assert_allclose(cooling[1:] / cooling[:-1], FINAL_RATE_FACTOR ** (1 / 20), rtol=1e-9)
-    assert plateau.factor == pytest.approx(FINAL_RATE_FACTOR)
+    assert plateau.factor() == pytest.approx(FINAL_RATE_FACTOR)
 
 
 def test_a_slow_climb_is_a_plateau_only_below_the_tolerance():

@@ -392,26 +392,46 @@ def test_the_final_q_is_the_last_one(world, monkeypatch):
 
 @pytest.mark.parametrize("shows", [True, False], ids=["in its bound", "in its last step alone"])
 def test_a_failed_epoch_is_taken_back(world, monkeypatch, shows):
-    """The second epoch fails once: training goes on from the state before it, more calmly, and ends in time."""
+    """The second epoch fails: training goes on from the state before it, more calmly, and ends in time; what had been
+    queued behind it has not happened."""
     calls = []
 
     def failing(spec, state, epoch, seed, first_step, rates):
         calls.append((float(rates.natural), first_step))
-        after, n, average = run_epoch(spec, state, epoch, seed, first_step, rates)
-        if len(calls) == 2:
+        after, n, steps = run_epoch(spec, state, epoch, seed, first_step, rates)
+        if first_step == 3:
             spoilt = jax.tree.map(lambda leaf: np.full_like(leaf, np.nan), after.model)
             after = after._replace(model=spoilt)
             if shows:
-                average = average._replace(bound=average.bound._replace(kl_u=np.float32("nan")))
-        return after, n, average
+                bound = steps[-1].bound._replace(kl_u=np.float32("nan"))
+                steps = [*steps[:-1], steps[-1]._replace(bound=bound)]
+        return after, n, steps
 
     monkeypatch.setattr(training, "run_epoch", failing)
+    ahead = world.train(max_epochs=4)
+    assert [first for _, first in calls] == [0, 3, 6, 6, 9, 12]
+    calls.clear()
+    monkeypatch.setattr(training, "MAX_STEPS_AHEAD", 0)
     run = world.train(max_epochs=4)
     assert len(run.epochs) == 4
     assert calls[2][0] == pytest.approx(0.3 * calls[1][0], rel=1e-5)
     assert [first for _, first in calls] == [0, 3, 6, 9, 12]  # what failed is not drawn again
     for leaf in jax.tree.leaves((run.model, run.q, run.epochs)):
         assert np.isfinite(leaf).all()
+    assert as_bytes(ahead) == as_bytes(run)
+
+
+@pytest.mark.parametrize("n_groups", [1, 2])
+def test_epochs_that_are_queued_ahead_are_the_same(world, monkeypatch, n_groups):
+    """Through warm-up, plateau and cooldown, and into a mixture as prior."""
+    start = init_model(0, replace(SETTINGS, n_groups=n_groups), world.schema, world.layout, world.values, world.seen)
+    schedule = Schedule(max_epochs=120, batch_size=BATCH, tol=1.0)
+    ends = []
+    for steps in (training.MAX_STEPS_AHEAD, 0):
+        monkeypatch.setattr(training, "MAX_STEPS_AHEAD", steps)
+        ends.append(train(world.spec, start, world.data(), schedule, 0))
+    assert ends[0].stopped == "plateau"
+    assert as_bytes(ends[0]) == as_bytes(ends[1])
 
 
 def test_an_epoch_is_every_row_once_and_a_batch_stands_for_all_of_them(world):
@@ -473,9 +493,9 @@ def test_groups_start_after_the_first_plateau_and_move_by_their_own_steps_alone(
     priors = []
 
     def recording(spec, state, *args):
-        after, n, epoch = run_epoch(spec, state, *args)
-        priors.append((state.model.prior, after.model.prior, epoch.groups))
-        return after, n, epoch
+        after, n, steps = run_epoch(spec, state, *args)
+        priors.append((state.model.prior, after.model.prior, training.average(steps).groups))
+        return after, n, steps
 
     monkeypatch.setattr(training, "run_epoch", recording)
     start = init_model(0, replace(SETTINGS, n_groups=2), world.schema, world.layout, world.values, world.seen)

@@ -87,6 +87,9 @@ def fit(  # long: its options
     checkpoint: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Folder that keeps training, so that it can go on if stopped.")
     ] = None,
+    checkpoint_every: Annotated[
+        float, typer.Option(metavar="SECONDS", min=0, help="How often the --checkpoint is written.")
+    ] = 30.0,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the --checkpoint of a stopped fit.")] = False,
     force: Force = False,
     json: Json = False,
@@ -97,7 +100,7 @@ def fit(  # long: its options
     Training stops when the bound no longer rises; a terminal shows its progress. The model folder holds JSON and
     arrays only, no code. With --checkpoint, training is kept every half minute and at Ctrl-C; the same command with
     --resume goes on from there and ends with the same model. TABLE may be a folder of Parquet files; of several
-    --processes, each reads its rows only.
+    --processes, each reads its rows only, and with --checkpoint they go on by themselves if one is killed.
 
     \b
     Example:
@@ -107,9 +110,9 @@ def fit(  # long: its options
     """
     check_folder(out, force)
     group = ProcessGroup(processes, coordinator, process_id)
-    check_alone(checkpoint, group)
     if group.starts_here and processes is not None:
-        run_here(processes)
+        check_checkpoint(checkpoint, resume)
+        run_here(processes, checkpoint)
         return
     quiet = json or not group.leads
     if not quiet:
@@ -139,7 +142,7 @@ def fit(  # long: its options
         of_gaps = covariates_missing(model_gapped_covariates)
         roles = given(covariates=covariate, covariates_missing=of_gaps, **weighed)
         model = PluriGP(schema=settled, verbose=not quiet, **options, **roles)
-        model.fit(rows, sample_weight=weights, checkpoint=checkpoint)
+        model.fit(rows, sample_weight=weights, checkpoint=checkpoint, checkpoint_every=checkpoint_every)
     answer = fit_summary(model, out, len(rows), time.monotonic() - start)
     if not group.leads:
         return
@@ -166,16 +169,6 @@ def check_request(out: Path, options: dict[str, Any]) -> None:
         parse_kernel(options.get("kernel", "rbf"))
     except ValueError as error:
         raise CommandError(f"--{error}") from None
-
-
-def check_alone(checkpoint: Path | None, group: ProcessGroup) -> None:
-    """Refuse a checkpoint of several processes before they are started and wait for each other."""
-    if checkpoint is not None and (group.n_processes or 1) > 1:
-        raise CommandError(
-            f"{checkpoint}: a fit by {group.n_processes} --processes keeps no checkpoint and goes on from none, since "
-            f"no process holds all of it; leave out --checkpoint, or --processes (with --shards {group.n_processes} "
-            "one process trains the same parts)."
-        )
 
 
 def check_checkpoint(folder: Path | None, resume: bool) -> None:

@@ -1,12 +1,16 @@
 """Several processes that train one model: started here on one machine, or by a scheduler on many."""
 
 import os
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import time
+import warnings
 from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path
 from typing import IO, Annotated, Any
 
 import typer
@@ -30,6 +34,7 @@ Shards = Annotated[
     ),
 ]
 POLL, GRACE = 0.1, 2.0  # seconds between two looks, and after the first failure
+MAX_IN_VAIN = 2  # times that a group is started again without having got further
 GLOO = b"[Gloo]"  # what its collectives print on standard output when they connect
 
 
@@ -65,15 +70,59 @@ class ProcessGroup:
             join_processes(self.coordinator, self.n_processes or 1, self.process)
 
 
-def run_here(n_processes: int) -> None:
-    """Run this command once per process, each with its share of the cores; if one fails, end all and exit as it did."""
+def run_here(n_processes: int, checkpoint: Path | None) -> None:
+    """Run this command once per process, each with its share of the cores; if one fails, end all and exit as it did.
+
+    With a checkpoint, a group of which a process was killed is started again and goes on from there, as long as it gets
+    further each time.
+    """
     if "-" in sys.argv[1:]:
         raise CommandError("--processes cannot read standard input; give a file or a folder.")
-    run_together([sys.executable, "-m", "plurigp.cli", *sys.argv[1:]], n_processes)
+    run_together([sys.executable, "-m", "plurigp.cli", *sys.argv[1:]], n_processes, checkpoint)
 
 
-def run_together(command: list[str], n_processes: int) -> None:
+def run_together(command: list[str], n_processes: int, checkpoint: Path | None = None) -> None:
     """The command so many times, with the options that make each of them one of a group."""
+    kept, in_vain = _last_written(checkpoint), 0
+    while True:
+        resumed = ["--resume"] if kept is not None and "--resume" not in command else []
+        ended = _run_group([*command, *resumed], n_processes)
+        if ended.killed is None:
+            break
+        finding = f"process {ended.failed} of {n_processes} was killed (signal {ended.killed})"
+        before, kept = kept, _last_written(checkpoint)
+        in_vain = 0 if kept != before else in_vain + 1
+        if checkpoint is None or in_vain > MAX_IN_VAIN:
+            raise CommandError(f"{finding}; start again.")
+        there = checkpoint if kept is not None else "the start"
+        warnings.warn(f"{finding}; all go on from {there}", RuntimeWarning, stacklevel=2)
+    if ended.code:
+        raise typer.Exit(ended.code)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a group of processes has ended: well, by the failure of one of them, or because one was killed."""
+
+    failed: int | None = None
+    code: int = 0
+
+    @property
+    def killed(self) -> int | None:
+        """The signal."""
+        return -self.code if self.code < 0 else None
+
+
+def _last_written(checkpoint: Path | None) -> tuple[int, ...] | None:
+    """What changes when the checkpoint gets further; None where there is none to go on from."""
+    from plurigp.estimator.checkpoints import RUNS
+
+    found = sorted(checkpoint.glob(RUNS)) if checkpoint is not None else []
+    return tuple(path.stat().st_mtime_ns for path in found) or None
+
+
+def _run_group(command: list[str], n_processes: int) -> Ended:
+    """Until all have ended well, or one has not; the rest are ended with it."""
     command = [*command, "--coordinator", f"127.0.0.1:{_free_port()}"]
     environment = {**os.environ, "NPROC": str(max(1, (os.cpu_count() or 1) // n_processes))}
     with tempfile.TemporaryFile() as said, tempfile.TemporaryFile() as failures:
@@ -84,37 +133,50 @@ def run_together(command: list[str], n_processes: int) -> None:
                 own: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": out, "stderr": err, "env": environment}
                 started.append(subprocess.Popen([*command, "--process-id", str(number)], **own))
             failed = _first_failure(started)
+            code = 0 if failed is None else started[failed].returncode
         finally:
             for process in started:
                 process.kill()
                 process.wait()
-        _pass_on(said, sys.stdout)
-        if failed is not None:
-            if failed > 0:
+        if code >= 0:
+            _pass_on(said, sys.stdout)
+            if failed:  # process 0 has spoken for itself
                 _pass_on(failures, sys.stderr)
-            _exit_as(started[failed].returncode, f"process {failed} of {n_processes}")
+        return Ended(failed, code)
 
 
 def _first_failure(started: "list[subprocess.Popen[bytes]]") -> int | None:
-    """Wait until all have ended well (None), or for the first that has not: the others would wait for it in vain.
+    """Wait until all have ended well (None), or for the one that has not: the others would wait for it in vain.
 
     What is wrong with the data ends all of them within a moment, and then process 0 has already reported it.
     """
-    last = float("inf")
+    deadline = float("inf")
     while True:
         codes = [process.poll() for process in started]
-        failed = next((place for place, code in enumerate(codes) if code not in (None, 0)), None)
-        if None not in codes or failed == 0 or time.monotonic() > last:
-            return failed
-        if failed is not None:
-            last = min(last, time.monotonic() + GRACE)
+        failed = min((_order(code), place) for place, code in enumerate(codes))
+        over = None not in codes or time.monotonic() > deadline
+        if failed[0] is Order.WELL:
+            if over:
+                return None
+        elif over or failed[0] is Order.KILLED or failed[1] == 0:
+            return failed[1]
+        else:
+            deadline = min(deadline, time.monotonic() + GRACE)
         time.sleep(POLL)
 
 
-def _exit_as(code: int, which: str) -> None:
-    if code < 0:
-        raise CommandError(f"{which} was killed (signal {-code}); start again.")
-    raise typer.Exit(code)
+class Order(IntEnum):
+    """Of what a process did, the likeliest cause of what others did first: JAX aborts those whose peers have gone."""
+
+    KILLED, FAILED, ABORTED, WELL = range(4)
+
+
+def _order(code: int | None) -> Order:
+    if not code:
+        return Order.WELL
+    if code > 0:
+        return Order.FAILED
+    return Order.ABORTED if code == -signal.SIGABRT else Order.KILLED
 
 
 def _free_port() -> int:

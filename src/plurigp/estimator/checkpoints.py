@@ -28,6 +28,7 @@ from plurigp.data import Coder, Column
 from plurigp.inference.batches import TrainingTable
 from plurigp.inference.bound import BoundSpec
 from plurigp.inference.model import Model
+from plurigp.inference.parallel import together, wait_for_processes
 from plurigp.inference.snapshots import Snapshot, snapshot_arrays, snapshot_from
 
 CHECKPOINT_FORMAT = 1
@@ -53,28 +54,28 @@ class Checkpoint:
         self.latest: Snapshot | None = None
         self.written_at = time.monotonic()
 
+    @property
+    def writes(self) -> bool:
+        """Of several processes, which all have the same state, the first one writes it."""
+        return self.folder is not None and jax.process_index() == 0
+
     # --- which fit it is of ---
 
     def bind(self, given: Mapping[str, Any], coder: Coder, table: TrainingTable, seed: int) -> int:
         """Begin the folder, or find that it is of this very fit; the seed, which a fit without random_state reuses."""
         if self.folder is None:
             return seed
-        if jax.process_count() > 1:
-            raise DataError(
-                f"{self.folder}: a fit by {jax.process_count()} processes has no checkpoints, since no process holds "
-                "all of it; fit without checkpoint=, or in one process with the same n_shards"
-            )
         about = {
             "format": CHECKPOINT_FORMAT,
             "plurigp": plurigp.__version__,
             "jax": jax.__version__,
             "settings": jsonable({name: value for name, value in given.items() if name not in NOT_BOUND}),
             "columns": [[show(c.name, 80), _column_digest(c)] for c in coder.schema],
-            "table": _table_digest(table),
+            "table": _table_digest(table),  # of several processes, of all their rows
             "seed": seed,
         }
         if table.mesh is not None:  # sums over devices round otherwise than on one
-            about["devices"] = table.mesh.size
+            about["devices"], about["processes"] = table.mesh.size, jax.process_count()
         path = self.folder / ABOUT
         if path.exists():
             held = read_sealed_json(path, CHECKPOINT_FORMAT, ANEW)
@@ -85,8 +86,9 @@ class Checkpoint:
                 raise
             except (KeyError, TypeError, ValueError, AttributeError):
                 _refuse_broken(path)
-        else:
+        elif self.writes:
             self._begin(about)
+        wait_for_processes()
         self.about_sha256 = digest(sealed_json(about).encode())
         return int(about["seed"])
 
@@ -122,7 +124,7 @@ class Checkpoint:
 
     def keep(self, snapshot: Snapshot) -> None:
         """Remember the snapshot, and write it if it is time."""
-        if self.folder is None:
+        if not self.writes:
             return
         self.latest = snapshot
         if time.monotonic() - self.written_at >= self.every:
@@ -130,7 +132,7 @@ class Checkpoint:
 
     def save(self) -> None:
         """Write the last snapshot now, unless it is written already."""
-        if self.folder is None or self.latest is None:
+        if self.latest is None:
             return
         arrays, facts = snapshot_arrays(self.latest)
         with whole_file(self._path) as part:
@@ -199,7 +201,7 @@ def _table_digest(table: TrainingTable) -> str:
         for part in (table.values, table.seen, table.weights):
             if part is not None:
                 content.update(part[first : first + ROWS_AT_ONCE].tobytes())
-    return content.hexdigest()
+    return together(content.hexdigest())
 
 
 def _refuse_broken(path: Path) -> NoReturn:
@@ -210,7 +212,7 @@ def _refuse_another(folder: Path, held: dict[str, Any], about: dict[str, Any]) -
     """Name the first thing in which the fit that the folder is of differs from the one that is asked for."""
     flat = [{**fit["settings"], **{name: fit[name] for name in ("format", "plurigp", "jax")}} for fit in (held, about)]
     for facts, fit in zip(flat, (held, about), strict=True):
-        facts["number of devices"] = fit.get("devices", 1)
+        facts["number of devices"], facts["number of processes"] = fit.get("devices", 1), fit.get("processes", 1)
     for name, now in flat[1].items():
         if (before := flat[0].get(name)) != now:
             found = f"the checkpoint of a fit with another {name} ({show(before)} there, {show(now)} here)"

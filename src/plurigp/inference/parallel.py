@@ -4,6 +4,7 @@ XLA partitions the step and sums over devices wherever a step sums over rows. Ra
 batch, so results do not depend on the number of devices or processes, only on that of shards.
 """
 
+import hashlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -104,3 +105,11 @@ def sum_over_processes(mesh: Mesh | None, counts: np.ndarray) -> np.ndarray:
     if mesh is None or jax.process_count() == 1:
         return counts
     return np.asarray(multihost_utils.process_allgather(counts)).sum(0)
+
+
+def together(hexdigest: str) -> str:
+    """One digest of those that each process has of its own rows."""
+    if jax.process_count() == 1:
+        return hexdigest
+    own = np.frombuffer(bytes.fromhex(hexdigest), np.uint8)
+    return hashlib.sha256(np.asarray(multihost_utils.process_allgather(own)).tobytes()).hexdigest()

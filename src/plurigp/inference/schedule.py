@@ -104,12 +104,11 @@ class Plateau:
         enough = self.schedule.tol * self.n_cells * width / WINDOW
         return bool(gain + 2 * noise * np.sqrt(2 / width) < enough)
 
-    @property
-    def factor(self) -> float:
-        """Factor on both step sizes in the coming epoch."""
+    def factor(self, ahead: int = 0) -> float:
+        """Factor on both step sizes in the coming epoch, or in the one that is so many later."""
         if self.cooling_from is None or self.cooling_until is None:
             return 1.0
-        share = (len(self.totals) - self.cooling_from) / max(self.cooling_until - self.cooling_from, 1)
+        share = (len(self.totals) + ahead - self.cooling_from) / max(self.cooling_until - self.cooling_from, 1)
         return float(FINAL_RATE_FACTOR**share)
 
     @property

@@ -33,6 +33,7 @@ FINAL_DRAWS = 4  # draws of x per row for the final bound; fewer above FINAL_ROW
 FINAL_ROWS = 5_000
 REFRESH_EVERY = 8  # so many steps share one factorisation of q(v)
 IN_FLIGHT = 32  # steps queued at once: an interrupt waits for those that are
+MAX_STEPS_AHEAD = 8  # of an epoch that is queued before the last one's numbers are known
 GROUP_ROWS = 5_000  # rows, at most, that a mixture as prior starts from
 EAGER_STEPS = 100  # first steps, during warm-up, that each refactorise q(v): Λ grows fast
 
@@ -49,10 +50,10 @@ class Trained(NamedTuple):
 
 def run_epoch(
     spec: BoundSpec, state: State, epoch: Iterable[Batch], seed: int, first_step: int, rates: Rates
-) -> tuple[State, int, EpochMetrics]:
-    """One pass over all batches; the number of the next step, and the parts averaged over the batches.
+) -> tuple[State, int, list[EpochMetrics]]:
+    """One pass over all batches; the number of the next step, and the parts of every step.
 
-    Steps are queued one behind the other, and only the averages come back to the host.
+    Steps are queued one behind the other and may still be running: `average` waits for them.
     """
     steps = []
     for n, batch in enumerate(epoch):
@@ -63,11 +64,22 @@ def run_epoch(
         steps.append(step)
         if n % IN_FLIGHT == IN_FLIGHT - 1:
             jax.block_until_ready(step)
-    return state, first_step + len(steps), _average(steps)
+    return state, first_step + len(steps), steps
 
 
-def _average(steps: list[Any]) -> Any:
+def average(steps: list[Any]) -> Any:
+    """Over the batches of an epoch, on the host."""
     return jax.tree.map(lambda *leaves: sum(np.asarray(leaf, float) for leaf in leaves) / len(leaves), *steps)
+
+
+class QueuedEpoch(NamedTuple):
+    """An epoch whose steps may still be running, and where the run stands after it."""
+
+    rates: Rates
+    state: State
+    n_steps: int
+    steps: list[EpochMetrics]
+    rng: dict[str, Any]
 
 
 @dataclass
@@ -88,27 +100,37 @@ class Loop:
     on_snapshot: Callable[[Snapshot], None] | None = None
 
     def __post_init__(self) -> None:
-        self.rng = np.random.default_rng([self.seed, 1])
+        self.rng = dict(np.random.default_rng([self.seed, 1]).bit_generator.state)  # of what shuffles the rows
         self.n_cells = max(float(self.data.count_cells().sum()), 1)
+        n_batches = -(-self.data.n_rows // self.schedule.batch_size)
+        self.runs_ahead = n_batches <= MAX_STEPS_AHEAD and self.spec.mesh is None
 
     def snapshot(self) -> Snapshot:
         """Where the run stands, between two epochs."""
         progress = (self.n_steps, self.step_factor, self.phase_start, self.has_groups)
-        return Snapshot(self.state, tuple(self.epochs), *progress, dict(self.rng.bit_generator.state))
+        return Snapshot(self.state, tuple(self.epochs), *progress, self.rng)
 
     def restore(self, snapshot: Snapshot) -> None:
         """Stand where the run stood when the snapshot was taken."""
-        self.state, self.epochs = snapshot.state, list(snapshot.epochs)
+        self.state, self.epochs = on_every_device(self.spec.mesh, snapshot.state), list(snapshot.epochs)
         self.n_steps, self.step_factor = snapshot.n_steps, snapshot.step_factor
         self.phase_start, self.has_groups = snapshot.phase_start, snapshot.has_groups
-        self.rng.bit_generator.state = snapshot.rng
+        self.rng = snapshot.rng
 
     def until(self, ended: Callable[[Plateau], bool], max_epochs: int) -> None:
-        """Epochs until a plateau has ended in this sense, or there are so many of them in all."""
-        plateau = self._plateau()
+        """Epochs until a plateau has ended in this sense, or there are so many of them in all.
+
+        Of a short epoch, the next one is queued before this one's numbers are read, so that the device does not wait
+        for the host; if they say otherwise, it has not happened.
+        """
+        plateau, ahead = self._plateau(), None
         while not ended(plateau) and len(self.epochs) < max_epochs:
-            epoch = self._epoch(plateau.factor)
+            queued = self._queue(plateau.factor(), ahead)
+            more = self.runs_ahead and not self.has_groups and len(self.epochs) + 1 < max_epochs
+            ahead = self._queue_behind(queued, plateau.factor(1)) if more else None
+            epoch = self._settle(queued)
             if epoch is None:
+                ahead = None
                 continue
             if self.has_groups and epoch.groups is not None:
                 self.set_prior(update_prior(epoch.groups, self.data.values.dtype))
@@ -127,15 +149,32 @@ class Loop:
             plateau.add(float(epoch.bound.total))
         return plateau
 
-    def _epoch(self, factor: float) -> EpochMetrics | None:
-        """One pass over the table; None if it failed, and then it has not happened and the next steps are smaller."""
+    def _queue(self, factor: float, ahead: QueuedEpoch | None) -> QueuedEpoch:
+        """The coming pass over the table: the one that was queued ahead, if its step sizes have turned out right."""
         rates = rates_of(self.schedule, len(self.epochs), self.step_factor * factor, self.data.values.dtype)
-        rows = self.data.epoch(self.schedule.batch_size, self.rng)
-        after, next_step, epoch = run_epoch(self.spec, self.state, rows, self.seed, self.n_steps, rates)
-        self.n_steps = next_step  # draws that failed are not drawn again
+        if ahead is not None and ahead.rates == rates:
+            return ahead
+        return self._run(rates, self.state, self.n_steps, self.rng)
+
+    def _queue_behind(self, queued: QueuedEpoch, factor: float) -> QueuedEpoch:
+        """The pass after that one, as it will be if nothing comes between."""
+        rates = rates_of(self.schedule, len(self.epochs) + 1, self.step_factor * factor, self.data.values.dtype)
+        return self._run(rates, queued.state, queued.n_steps, queued.rng)
+
+    def _run(self, rates: Rates, state: State, n_steps: int, rng_state: dict[str, Any]) -> QueuedEpoch:
+        rng = np.random.default_rng(0)
+        rng.bit_generator.state = rng_state
+        rows = self.data.epoch(self.schedule.batch_size, rng)
+        after, n_steps, steps = run_epoch(self.spec, state, rows, self.seed, n_steps, rates)
+        return QueuedEpoch(rates, after, n_steps, steps, dict(rng.bit_generator.state))
+
+    def _settle(self, queued: QueuedEpoch) -> EpochMetrics | None:
+        """The epoch's numbers; None if it failed, and then it has not happened and the next steps are smaller."""
+        epoch = average(queued.steps)
+        self.n_steps, self.rng = queued.n_steps, queued.rng  # draws that failed are not drawn again
         # The bound is that of the parameters before the last step, which may have been the one that failed.
-        if all(np.isfinite(leaf).all() for leaf in jax.tree.leaves((epoch.bound.total, after.model))):
-            self.state = after
+        if all(np.isfinite(leaf).all() for leaf in jax.tree.leaves((epoch.bound.total, queued.state.model))):
+            self.state = queued.state
             return epoch
         self.step_factor *= 0.3
         if self.step_factor < MIN_STEP_FACTOR:
@@ -203,4 +242,4 @@ def _final(
     for n in range(max(1, min(FINAL_DRAWS, FINAL_DRAWS * FINAL_ROWS // data.n_rows))):
         for batch in data.epoch(schedule.batch_size, np.random.default_rng(n)):
             bounds.append(train_step(spec, state, batch, seed, -1 - len(bounds), still)[1].bound)
-    return trained_posterior(state), _average(bounds)
+    return trained_posterior(state), average(bounds)

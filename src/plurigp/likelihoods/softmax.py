@@ -86,16 +86,17 @@ def _survivors(sweep: _Sweep, s: Float[Array, "*n"], rule: Rule) -> tuple[Array,
 
 
 def _on_grid(integrals: Callable[..., Any], mean: Levels, var: Levels, level: IsLevel, rule: Rule | None) -> Any:
-    """Every cell by the rule, if one is given that is not adaptive. Else the coarse grid for narrow cells and the fine
-    one for wide cells: each cell by its own variances alone.
+    """The coarse grid for narrow cells and the fine one for wide cells: each cell by its own variances alone. A rule
+    that is given and not adaptive takes the place of both grids' nodes.
 
     Wide cells are gathered, the widest first, and done again in as many turns as they need, mostly none or one: so the
     fine grid is compiled once, not a second time for blocks with many of them.
     """
+    coarse, fine = COARSE, FINE
     if rule is not None and not rule.adaptive:
-        return integrals(mean, var, level, FINE._replace(rule=rule))
+        coarse, fine = (grid._replace(rule=rule) for grid in (coarse, fine))
     if mean.ndim == 1:
-        return integrals(mean, var, level, FINE)
+        return integrals(mean, var, level, fine)
     if mean.ndim > 2:
         a, v, own = (part.reshape(len(mean), -1) for part in (mean, var, level))
         flat = _on_grid(integrals, a, v, own, rule)
@@ -106,11 +107,11 @@ def _on_grid(integrals: Callable[..., Any], mean: Levels, var: Levels, level: Is
     def turn(state: tuple[Any, Any]) -> tuple[Any, Any]:
         left, cells = state
         top, at = jax.lax.top_k(left, n_turn)
-        fine = integrals(mean[:, at], var[:, at], level[:, at], FINE)
-        cells = jax.tree.map(lambda a, b: a.at[..., at].set(jnp.where(top > NARROW_VAR, b, a[..., at])), cells, fine)
+        wide = integrals(mean[:, at], var[:, at], level[:, at], fine)
+        cells = jax.tree.map(lambda a, b: a.at[..., at].set(jnp.where(top > NARROW_VAR, b, a[..., at])), cells, wide)
         return left.at[at].set(0), cells
 
-    start = (widest, integrals(mean, var, level, COARSE))
+    start = (widest, integrals(mean, var, level, coarse))
     return jax.lax.while_loop(lambda state: state[0].max() > NARROW_VAR, turn, start)[1]
 
 
