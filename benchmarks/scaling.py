@@ -19,13 +19,13 @@ from pathlib import Path
 
 import numpy as np
 
-N_SCALARS = 12  # parts of the bound and checks that are summed beside the arrays, about
+N_SCALARS = 40  # parts of the bound and checks that are summed with the gradient, about
 NETWORK = {"bytes_per_second": 1.25e9, "latency": 50e-6}  # of the extrapolation: ten gigabits per second
 
 
 def summed_shapes(P: int, M: int, n_parameters: int) -> list[tuple[int, ...]]:
-    """What a step sums over rows: Λ, λ, the slope of m, the gradient, and scalars; 4 bytes each."""
-    return [(P, M * (M + 1) // 2), (P, M), (P, M), (n_parameters,), *([()] * N_SCALARS)]
+    """The vectors that a step sums over rows: gradient and parts; Λ and λ; the slope of m; its curvature."""
+    return [(n_parameters + N_SCALARS,), (P * (M * (M + 1) // 2 + M),), (P * M,), (P,)]
 
 
 def n_bytes(shapes: list[tuple[int, ...]]) -> int:
@@ -36,7 +36,8 @@ def n_bytes(shapes: list[tuple[int, ...]]) -> int:
 
 
 def child(asked: dict) -> None:
-    """Train for some epochs, and sum arrays; process 0 prints the median seconds of both."""
+    """Train for some epochs, and sum arrays, on a core of its own; process 0 prints the median seconds of both."""
+    os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[asked["process"] % len(os.sched_getaffinity(0))]})
     from plurigp.inference.parallel import join_processes
 
     if asked["n"] > 1:
@@ -51,7 +52,7 @@ def child(asked: dict) -> None:
     from plurigp.inference.model import Settings, init_model
     from plurigp.inference.parallel import row_shards
     from plurigp.inference.schedule import Schedule, rates_of
-    from plurigp.inference.steps import start_state
+    from plurigp.inference.steps import compile_training, start_state
     from plurigp.inference.training import run_epoch
     from plurigp.likelihoods.layout import arrange, make_layout, rules_of
 
@@ -62,16 +63,18 @@ def child(asked: dict) -> None:
     values, seen = arrange(layout, coder.table(table.table))
     shards = row_shards(len(values), max(asked["n"], 4))
     own = shards.own_rows
-    data = TrainingTable(values[own].astype("float32"), seen[own], shards)
+    data = TrainingTable(values[own].astype("float32"), seen[own], shards=shards)
     spec = BoundSpec(layout, rules_of(layout, None), mesh=shards.mesh)
     with jax_runtime():
         model = init_model(0, Settings(), coder.schema, layout, values, seen)
         state = start_state(spec, model, "natural")
         rates = rates_of(Schedule(), 10, 1.0, "float32")
+        compile_training(spec, state, next(data.epoch(asked["batch"], np.random.default_rng(0))), rates)
         rng, step, seconds = np.random.default_rng(0), 0, []
         for _ in range(asked["epochs"] + 1):
             start, first = time.perf_counter(), step
-            state, step, _ = run_epoch(spec, state, data.epoch(asked["batch"], rng), 0, step, rates)
+            state, step, steps = run_epoch(spec, state, data.epoch(asked["batch"], rng), 0, step, rates)
+            jax.block_until_ready(steps)
             seconds.append((time.perf_counter() - start) / (step - first))
         n_parameters = sum(leaf.size for leaf in jax.tree.leaves(model))
         shapes = summed_shapes(layout.n_functions, len(model.gp.Z), n_parameters)
@@ -81,7 +84,7 @@ def child(asked: dict) -> None:
 
 
 def sum_seconds(shapes: list[tuple[int, ...]], mesh) -> float:
-    """The median time of one sum of arrays of these shapes over the mesh."""
+    """The median time of one sum of vectors of these sizes over the mesh."""
     import jax
     from jax.sharding import NamedSharding, PartitionSpec
 

@@ -512,7 +512,7 @@ def test_hiding_is_from_the_encoder_alone():
     model, q, batch = make_model(LIGHT, 8), posterior_away_from_the_prior(), whole(*wide_table(8))  # free rows
     one, other = (bound_of(replace(LIGHT.spec, hiding=h), model, q, batch, jax.random.key(0)) for h in (0.0, 0.9))
     assert float(one.total) == float(other.total)
-    kept = np.asarray(_kept(jax.random.key(1), 0.6, (400, 50)))
+    kept = np.asarray(_kept(jax.random.key(1), replace(LIGHT.spec, hiding=0.6), (400, 50)))
     shares = 1 - kept.mean(1)
     assert 0.25 < shares.mean() < 0.35
     assert shares.max() < 0.85

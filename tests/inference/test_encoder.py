@@ -15,8 +15,8 @@ from plurigp.inference.encoder import (
     independent,
     kl_x,
     make_network,
+    position_sums,
     soft_clip,
-    spread,
 )
 
 E, D, Q, B = 5, 4, 2, 7  # the last column has two features
@@ -232,5 +232,5 @@ def test_spread_is_the_sd_over_real_rows(rng):
     real = np.arange(B) < 5
     mean[5:] = 1e3
     q = independent(jnp.asarray(mean), jnp.ones((B, Q)))
-    np.testing.assert_allclose(spread(q, jnp.asarray(real)), mean[:5].std(0), rtol=1e-4)
-    assert np.isfinite(spread(q, jnp.zeros(B, bool))).all()
+    np.testing.assert_allclose(position_sums(q, jnp.asarray(real)).spread, mean[:5].std(0), rtol=1e-4)
+    assert np.isfinite(position_sums(q, jnp.zeros(B, bool)).spread).all()

@@ -7,7 +7,7 @@ import numpy as np
 from jax.sharding import Mesh
 
 from plurigp.inference.bound import Batch
-from plurigp.inference.parallel import RowShards, spread_rows, sum_over_processes
+from plurigp.inference.parallel import RowShards, on_every_device, spread_rows, sum_over_processes
 
 
 class RowSample(NamedTuple):
@@ -58,7 +58,7 @@ class TrainingTable(NamedTuple):
         first = shards.own_rows.start
         rows, real = sharded_batches(shards, batch_size, rng)
         mean = 1.0 if self.weights is None else self.weights.mean()
-        weight = np.asarray(len(rows) * mean, self.values.dtype)
+        weight = on_every_device(shards.mesh, np.asarray(len(rows) * mean, self.values.dtype))
         relative = None if self.weights is None else (self.weights / mean).astype(self.values.dtype)
         for r, k in zip(rows, real, strict=True):
             own = (self.values[r - first], self.seen[r - first], r, k)

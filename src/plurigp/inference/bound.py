@@ -11,11 +11,12 @@ from jax.sharding import Mesh
 from jaxtyping import Bool, Float, Int, Key
 
 from plurigp.core.arrays import Array, Scalar
-from plurigp.inference.encoder import spread
+from plurigp.inference.encoder import PositionSums, position_sums
 from plurigp.inference.gp.sparse import Posterior, kl_u, moments
 from plurigp.inference.model import Model, encode, project_rows
+from plurigp.inference.parallel import drawn_for_own_rows
 from plurigp.inference.prior import GroupStatistics, group_statistics, kl_to_prior
-from plurigp.likelihoods.evaluate import expected_log_probs, weigh_columns
+from plurigp.likelihoods.evaluate import Sampler, expected_log_probs, weigh_columns
 from plurigp.likelihoods.layout import Layout
 from plurigp.likelihoods.rules import Rule
 
@@ -79,7 +80,7 @@ class Trace(NamedTuple):
 
     A: Float[Array, "M S"]
     f_mean: Float[Array, "P S"]
-    spread: Float[Array, " Q"]
+    positions: PositionSums
     jitter: Scalar
     groups: GroupStatistics | None  # of a mixture, weighted like the bound's parts
 
@@ -90,11 +91,14 @@ def no_perturbation(spec: BoundSpec, n_rows: int, dtype: jnp.dtype) -> Perturbat
     return Perturbation(jnp.zeros(shape, dtype), jnp.zeros(shape, dtype))
 
 
-def _kept(key: Key[Array, ""], hiding: float, shape: tuple[int, ...]) -> Bool[Array, "B D"]:
+def _kept(key: Key[Array, ""], spec: BoundSpec, shape: tuple[int, ...]) -> Bool[Array, "B D"]:
     """False at random, for each row in a share of its own between zero and `hiding`."""
     k_row, k_cell = jax.random.split(jax.random.fold_in(key, 1))
-    share = hiding * jax.random.uniform(k_row, (shape[0], 1), jnp.float32)
-    return jax.random.uniform(k_cell, shape, jnp.float32) >= share
+
+    def even(key: Key[Array, ""], shape: tuple[int, ...]) -> Float[Array, "B _"]:
+        return drawn_for_own_rows(spec.mesh, lambda shape: jax.random.uniform(key, shape, jnp.float32), shape, 0)
+
+    return even(k_cell, shape) >= spec.hiding * even(k_row, (shape[0], 1))
 
 
 def _normals(key: Key[Array, ""], shape: tuple[int, ...], dtype: jnp.dtype) -> Float[Array, "S B Q"]:
@@ -104,6 +108,16 @@ def _normals(key: Key[Array, ""], shape: tuple[int, ...], dtype: jnp.dtype) -> F
     above = np.nextafter(np.asarray(-1, dtype), np.asarray(0, dtype))
     even = jax.random.uniform(key, (2, (n + 1) // 2), dtype, above, 1)
     return jax.lax.map(lambda half: math.sqrt(2) * jax.lax.erf_inv(half), even).reshape(-1)[:n].reshape(shape)
+
+
+def _sampler(spec: BoundSpec, key: Key[Array, ""], dtype: Any) -> Sampler:
+    """Standard normals for every block, rows last."""
+
+    def normals(block: int, shape: tuple[int, ...]) -> Float[Array, "C J H B"]:
+        own = jax.random.fold_in(key, block)
+        return drawn_for_own_rows(spec.mesh, lambda shape: jax.random.normal(own, shape, dtype), shape, 3)
+
+    return normals
 
 
 def _row_sum(terms: Float[Array, "S ..."], row_weights: Float[Array, " B"] | None) -> Scalar:
@@ -121,21 +135,25 @@ def bound(
     key: Key[Array, ""],
     perturbation: Perturbation | None = None,
 ) -> tuple[Bound, Trace]:
-    """(N/B) Σ_n w_n [ Σ_d w_d o_nd E log p(y_nd|f) − η KL(q(x_n)‖p) ] − Σ_p KL(q(v_p)‖p), E over x by draws."""
-    shown = batch.seen & _kept(key, spec.hiding, batch.seen.shape) if spec.hiding else batch.seen
+    """(N/B) Σ_n w_n [ Σ_d w_d o_nd E log p(y_nd|f) − η KL(q(x_n)‖p) ] − Σ_p KL(q(v_p)‖p), E over x by draws.
+
+    Over several devices, the sums are over the rows of this one.
+    """
+    shown = batch.seen & _kept(key, spec, batch.seen.shape) if spec.hiding else batch.seen
     qx = encode(model, spec.layout, batch.values, shown, batch.rows)
-    noise = _normals(key, (spec.n_draws, *qx.mean.shape), qx.mean.dtype)
+    shape, dtype = (spec.n_draws, *qx.mean.shape), qx.mean.dtype
+    noise = drawn_for_own_rows(spec.mesh, lambda shape: _normals(key, shape, dtype), shape, 1)
     x = qx.at(noise).reshape(-1, qx.mean.shape[1])  # [S Q], S = n_draws · B
     rows = project_rows(model, spec.layout, x, batch.values)
     f_mean, f_var = moments(model.gp, q, rows)
     if perturbation is not None:
         f_mean, f_var = f_mean + perturbation.f_mean, f_var + perturbation.f_var
     values, seen = (jnp.tile(part, (spec.n_draws, 1)) for part in (batch.values, batch.seen & batch.real[:, None]))
-    draws_key = jax.random.fold_in(key, 2) if spec.sampling else None
-    cells = expected_log_probs(spec.layout, model.thetas, values, seen, f_mean, f_var, spec.rules, draws_key)
+    normals = _sampler(spec, jax.random.fold_in(key, 2), dtype) if spec.sampling else None
+    cells = expected_log_probs(spec.layout, model.thetas, values, seen, f_mean, f_var, spec.rules, normals)
     weighed = weigh_columns(spec.layout, cells)
     fit = tuple(batch.weight * _row_sum(block, batch.row_weights) / spec.n_draws for block in weighed)
     kl = _row_sum(jnp.where(batch.real, kl_to_prior(model.prior, qx), 0), batch.row_weights)
     kl_rows = batch.weight * spec.kl_weight * kl
     groups = None if model.prior is None else group_statistics(model.prior, qx, batch.row_counts)
-    return Bound(fit, kl_rows, kl_u(q)), Trace(rows.A, f_mean, spread(qx, batch.real), rows.jitter, groups)
+    return Bound(fit, kl_rows, kl_u(q)), Trace(rows.A, f_mean, position_sums(qx, batch.real), rows.jitter, groups)

@@ -196,8 +196,21 @@ def kl_x(q: LatentNormal) -> Float[Array, " B"]:
     return 0.5 * (squares.sum(1) - q.mean.shape[1]) - q.log_det
 
 
-def spread(q: LatentNormal, real: Bool[Array, " B"]) -> Float[Array, " Q"]:
-    """The sd of the encoded means over the real rows of a batch: near zero means a dimension has collapsed."""
-    n: Scalar = jnp.maximum(real.sum(), 1)
-    centre = jnp.where(real[:, None], q.mean, 0).sum(0) / n
-    return jnp.sqrt(jnp.where(real[:, None], (q.mean - centre) ** 2, 0).sum(0) / n)
+class PositionSums(NamedTuple):
+    """Number, sum and squares of the encoded means of some rows."""
+
+    n: Scalar
+    sums: Float[Array, " Q"]
+    squares: Float[Array, " Q"]
+
+    @property
+    def spread(self) -> Float[Array, " Q"]:
+        """The sd of the encoded means: near zero means a dimension has collapsed."""
+        n = jnp.maximum(self.n, 1)
+        return jnp.sqrt(jnp.maximum(self.squares / n - (self.sums / n) ** 2, 0))
+
+
+def position_sums(q: LatentNormal, real: Bool[Array, " B"]) -> PositionSums:
+    """Over the real rows of a batch."""
+    mean = jnp.where(real[:, None], q.mean, 0)
+    return PositionSums(real.sum(dtype=mean.dtype), mean.sum(0), (mean**2).sum(0))

@@ -1,5 +1,6 @@
 """One step of training: natural gradients for q(v), Adam for the rest; what it starts from and what it leaves."""
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -10,16 +11,20 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Float, Int
 
 from plurigp.core.arrays import Array, Scalar
-from plurigp.inference.bound import Batch, Bound, BoundSpec, Perturbation, bound, no_perturbation
+from plurigp.inference.bound import Batch, Bound, BoundSpec, Perturbation, Trace, bound, no_perturbation
 from plurigp.inference.compiling import Program, compile_in_background, program
 from plurigp.inference.gp import sparse
 from plurigp.inference.gp.linalg import inverse_root, pack, unpack_doubled
 from plurigp.inference.gp.sparse import LogCholesky, MomentGradients, Natural, Posterior, SharedBasis
 from plurigp.inference.model import Model
 from plurigp.inference.parallel import (
-    keep_on_every_device,
+    ROWS,
+    SAME,
+    n_devices,
     on_every_device,
+    on_own_rows,
     shapes_on_every_device,
+    total,
     wait_for_processes,
 )
 from plurigp.inference.prior import GroupStatistics
@@ -66,13 +71,13 @@ def _no_moments(tree: Any) -> Any:
     return jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), start)
 
 
-def _adam(tree: Any, gradient: Any, adam: Any, rate: Scalar, batch: Batch) -> tuple[Any, Any]:
+def _adam(tree: Any, gradient: Any, adam: Any, rate: Scalar, n_rows: Scalar) -> tuple[Any, Any]:
     """Ascend; the gradient is brought to the scale of one row, so Adam's ε means the same for every table.
 
     All leaves as one vector: one kernel to compile and to run instead of one per leaf.
     """
     flat, as_tree = ravel_pytree(gradient)
-    per_row = 1 / (batch.weight * len(batch.values))
+    per_row = 1 / n_rows
     ascent, adam = ADAM.update(flat * per_row, adam)
     return jax.tree.map(jnp.add, tree, as_tree(rate * ascent)), adam
 
@@ -89,28 +94,46 @@ def _natural_step(spec: BoundSpec, state: State, batch: Batch, key: Array, rates
 
     zeros = no_perturbation(spec, len(batch.values), batch.values.dtype)
     (by_model, by_moments), (parts, trace) = jax.grad(objective, (0, 1), has_aux=True)(state.model, zeros)
-    slopes = MomentGradients(trace.A, trace.f_mean, *by_moments)
-    natural = sparse.natural_step(gp, natural, slopes, rates.natural, rates.caution, rates.kl_covariance_weight)
+    by_model, metrics = _over_all_rows(spec, by_model, parts, trace)
+    slopes, all_rows = MomentGradients(trace.A, trace.f_mean, *by_moments), partial(total, spec.mesh)
+    natural = sparse.natural_step(
+        gp, natural, slopes, rates.natural, rates.caution, rates.kl_covariance_weight, all_rows
+    )
     if shared is not None:
         weight = jnp.tile(batch.row_counts / spec.n_draws, spec.n_draws).astype(slopes.A.dtype)
-        shared = sparse.shared_basis_step(gp, shared, slopes, weight, rates.natural)
-    model, adam = _adam(state.model, by_model, state.adam, rates.learning, batch)
-    q = sparse.update_mean_with_stale_covariance(gp, stale, slopes, rates.natural)
-    return State(model, natural, shared, q, adam), EpochMetrics(parts, trace.spread, trace.jitter, trace.groups)
+        shared = sparse.shared_basis_step(gp, shared, slopes, weight, rates.natural, all_rows)
+    model, adam = _adam(state.model, by_model, state.adam, rates.learning, _n_rows(spec, batch))
+    q = sparse.update_mean_with_stale_covariance(gp, stale, slopes, rates.natural, all_rows)
+    return State(model, natural, shared, q, adam), metrics
 
 
 def _adam_step(spec: BoundSpec, state: State, batch: Batch, key: Array, rates: Rates) -> tuple[State, EpochMetrics]:
     """Adam on everything, q(v) included, with the objective of the natural steps; the paper's way at weight 1."""
+    share = 1 / n_devices(spec.mesh)  # of what is no sum over rows
 
     def objective(tree: tuple[Model, LogCholesky]) -> tuple[Scalar, tuple[Bound, Any]]:
         model, q = tree
         posterior = sparse.posterior_of_log_cholesky(*q)
         parts, trace = bound(spec, model, posterior, batch, key)
-        return parts.total + (1 - rates.kl_covariance_weight) * sparse.kl_covariance(posterior), (parts, trace)
+        kl = parts.kl_u - (1 - rates.kl_covariance_weight) * sparse.kl_covariance(posterior)
+        return sum(parts.expected_log_prob) - parts.kl_x - share * kl, (parts, trace)
 
     slopes, (parts, trace) = jax.grad(objective, has_aux=True)((state.model, state.q))
-    (model, q), adam = _adam((state.model, state.q), slopes, state.adam, rates.learning, batch)
-    return State(model, q, None, None, adam), EpochMetrics(parts, trace.spread, trace.jitter, trace.groups)
+    slopes, metrics = _over_all_rows(spec, slopes, parts, trace)
+    (model, q), adam = _adam((state.model, state.q), slopes, state.adam, rates.learning, _n_rows(spec, batch))
+    return State(model, q, None, None, adam), metrics
+
+
+def _n_rows(spec: BoundSpec, batch: Batch) -> Scalar:
+    """Of the table, as far as a batch tells."""
+    return batch.weight * (len(batch.values) * n_devices(spec.mesh))
+
+
+def _over_all_rows(spec: BoundSpec, gradient: Any, parts: Bound, trace: Trace) -> tuple[Any, EpochMetrics]:
+    """The gradient and the metrics of a whole batch."""
+    rows = (gradient, parts.expected_log_prob, parts.kl_x, trace.positions, trace.groups)
+    gradient, fit, kl_x, positions, groups = total(spec.mesh, rows)
+    return gradient, EpochMetrics(Bound(fit, kl_x, parts.kl_u), positions.spread, trace.jitter, groups)
 
 
 def _compiled_step(
@@ -118,19 +141,27 @@ def _compiled_step(
 ) -> tuple[State, Array | None, EpochMetrics]:
     """Of q(v) as mean and covariance only the mean has moved, and only that comes back: the rest would be copied."""
     one_step = _natural_step if isinstance(state.q, Natural) else _adam_step
-    after, epoch = one_step(spec, state, batch, _key(seed, step), rates)
-    m = None if after.posterior is None else after.posterior.m
-    return keep_on_every_device(spec.mesh, (after._replace(posterior=None), m, epoch))
+
+    def own_rows(
+        state: State, batch: Batch, seed: Array, step: Array, rates: Rates
+    ) -> tuple[State, Array | None, EpochMetrics]:
+        after, metrics = one_step(spec, state, batch, _key(seed, step), rates)
+        m = None if after.posterior is None else after.posterior.m
+        return after._replace(posterior=None), m, metrics
+
+    by_rows = jax.tree.map(lambda leaf: ROWS if leaf.ndim else SAME, batch)
+    return on_own_rows(spec.mesh, own_rows, (SAME, by_rows, SAME, SAME, SAME))(state, batch, seed, step, rates)
 
 
 _STEPS = {quick: Program(_compiled_step, quick, static_argnames=("spec",)) for quick in (False, True)}
 
 
 def train_step(
-    spec: BoundSpec, state: State, batch: Batch, seed: int, step: int, rates: Rates
+    spec: BoundSpec, state: State, batch: Batch, seed: int | Int[Array, ""], step: int, rates: Rates
 ) -> tuple[State, EpochMetrics]:
     """One batch; compiled once per spec and shape. `step` is its number since training began."""
-    after, m, epoch = _STEPS[spec.quick](spec, state, batch, np.int64(seed), np.int32(step), rates)
+    number = np.asarray(seed, np.int64) if isinstance(seed, int) else seed
+    after, m, epoch = _STEPS[spec.quick](spec, state, batch, number, np.int32(step), rates)
     return after._replace(posterior=None if state.posterior is None else state.posterior._replace(m=m)), epoch
 
 
@@ -207,7 +238,8 @@ def compile_training(spec: BoundSpec, state: State, batch: Batch, rates: Rates) 
     if running_state.posterior is not None:
         everywhere = shapes_on_every_device(spec.mesh, running_state.posterior)
         running_state = running_state._replace(posterior=everywhere)
-    step = (spec, running_state, batch, np.int64(0), np.int32(0), rates)
+    seed, rates = on_every_device(spec.mesh, (np.asarray(0), rates))
+    step = (spec, running_state, batch, seed, np.int32(0), rates)
     running.append(compile_in_background((_STEPS[spec.quick], step)))
     for compilation in running:
         compilation.result()

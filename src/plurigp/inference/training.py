@@ -55,12 +55,15 @@ def run_epoch(
 
     Steps are queued one behind the other and may still be running: `average` waits for them.
     """
-    steps = []
+    steps, is_cautious = [], rates.caution > 0
+    numbers = on_every_device(
+        spec.mesh, (np.asarray(seed, np.int64), rates)
+    )  # once, since it takes as long as a small array's sum
     for n, batch in enumerate(epoch):
         at = first_step + n
-        if state.posterior is None or at % REFRESH_EVERY == 0 or (at < EAGER_STEPS and rates.caution > 0):
+        if state.posterior is None or at % REFRESH_EVERY == 0 or (at < EAGER_STEPS and is_cautious):
             state = refresh(state, rates.kl_covariance_weight)
-        state, step = train_step(spec, state, batch, seed, at, rates)
+        state, step = train_step(spec, state, batch, numbers[0], at, numbers[1])
         steps.append(step)
         if n % IN_FLIGHT == IN_FLIGHT - 1:
             jax.block_until_ready(step)
@@ -238,8 +241,9 @@ def _final(
     dtype = data.values.dtype
     still = Rates(*(np.zeros((), dtype) for _ in Rates._fields))._replace(kl_covariance_weight=np.ones((), dtype))
     state = on_every_device(spec.mesh, finalise(state, schedule.kl_covariance_weight))
+    number, still = on_every_device(spec.mesh, (np.asarray(seed, np.int64), still))
     bounds: list[Bound] = []
     for n in range(max(1, min(FINAL_DRAWS, FINAL_DRAWS * FINAL_ROWS // data.n_rows))):
         for batch in data.epoch(schedule.batch_size, np.random.default_rng(n)):
-            bounds.append(train_step(spec, state, batch, seed, -1 - len(bounds), still)[1].bound)
+            bounds.append(train_step(spec, state, batch, number, -1 - len(bounds), still)[1].bound)
     return trained_posterior(state), average(bounds)

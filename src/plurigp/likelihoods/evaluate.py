@@ -11,7 +11,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Bool, Float, Int, Key
+from jaxtyping import Bool, Float, Int
 
 from plurigp.core.arrays import Array
 from plurigp.data import KINDS, Schema
@@ -24,6 +24,7 @@ Rules = tuple[Rule, ...]  # one per block
 RowValues = Float[Array, "B V"]
 RowSeen = Bool[Array, "B D"]
 Moment = Float[Array, "P B"]  # the mean or variance of every function at every row
+Sampler = Callable[[int, tuple[int, ...]], Array]  # standard normals for a block, by its number, of a shape [C J H B]
 BlockArrays = tuple[dict[str, Array], Array, Array, Array]  # theta [C …], values [C W B], both moments of f [C H B]
 
 # --- from rows to cells ---
@@ -108,16 +109,16 @@ def expected_log_probs(
     f_mean: Moment,
     f_var: Moment,
     rules: Rules,
-    key: Key[Array, ""] | None = None,
+    normals: Sampler | None = None,
 ) -> tuple[Float[Array, "B _"], ...]:
-    """E_q[log p(y|f)] per block and cell, zero where not seen; with a key, by sampling instead of quadrature."""
+    """E_q[log p(y|f)] per block and cell, zero where not seen; with normals, by sampling instead of quadrature."""
     out = []
     seen = jnp.asarray(seen).T
     for number, part in enumerate(_by_block(layout, thetas, values, f_mean, f_var, rules)):
-        if key is None:
+        if normals is None:
             cells = _evaluate(expected_log_prob, *part)
         else:
-            cells = _evaluate_by_sampling(jax.random.fold_in(key, number), *part)
+            cells = _evaluate_by_sampling(partial(normals, number), *part)
         out.append(jnp.where(seen[slice(*part[0].columns)], cells, 0).T)
     return tuple(out)
 
@@ -138,12 +139,14 @@ def weighted_row_sum(layout: Layout, cells: Float[Array, "B D"]) -> Float[Array,
     return cells @ np.asarray(layout.column_weights).astype(cells.dtype)
 
 
-def _evaluate_by_sampling(key: Key[Array, ""], block: Block, rule: Rule, arrays: BlockArrays) -> Float[Array, "C B"]:
+def _evaluate_by_sampling(
+    normals: Callable[[tuple[int, ...]], Array], block: Block, rule: Rule, arrays: BlockArrays
+) -> Float[Array, "C B"]:
     def one_cell(t: dict, y: Array, a: Array, v: Array, noise: Array) -> Array:
         return expect_by_sampling(lambda f: block.likelihood.log_prob(t, y, f), a, v, noise)
 
     C, H, B = arrays[2].shape
-    return over_cells(one_cell)(*arrays, jax.random.normal(key, (C, len(rule.points), H, B), arrays[2].dtype))
+    return over_cells(one_cell)(*arrays, normals((C, len(rule.points), H, B)))
 
 
 def cell_log_probs(layout: Layout, thetas: Thetas, values: RowValues, f: Float[Array, " P"]) -> Float[Array, "B D"]:

@@ -25,8 +25,8 @@ const quadrature = (() => {
   // E[softmax(f)] from 1/S = ∫ e^{−tS} dt; `grids` holds the rules `coarse` and `fine` and their numbers of points.
   function expectedSoftmax(mean, variance, rule, grids) {
     const widest = Math.max(...variance);
-    if (!rule.adaptive) return onGrid(mean, variance, widest, rule, grids.fine.n_points);
     const grid = widest > NARROW_VAR ? grids.fine : grids.coarse;
+    if (!rule.adaptive) return onGrid(mean, variance, widest, rule, grid.n_points);
     return onGrid(mean, variance, widest, grid.rule, grid.n_points);
   }
 

@@ -1,5 +1,6 @@
 """P functions on shared, whitened inducing variables: moments of f, kl_u, the natural-gradient update."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -157,6 +158,13 @@ def kl_u(q: Posterior) -> Scalar:
     return 0.5 * ((q.trace - n_inducing - q.logdet).sum() + (q.m**2).sum())
 
 
+Total = Callable[[Any], Any]  # sums over some rows of a batch -> over all of them
+
+
+def _all_rows(sums: Any) -> Any:
+    return sums
+
+
 class MomentGradients(NamedTuple):
     """What a batch says about q(v): A and f_mean of its rows, and the weighted bound's slopes by the moments of f."""
 
@@ -173,6 +181,7 @@ def natural_step(
     step: Scalar,
     caution: Scalar,
     kl_covariance_weight: Scalar | float = 1.0,
+    total: Total = _all_rows,
 ) -> Natural:
     """One step of size ρ towards the optimum for these rows, for the functions that come first in `slopes`.
 
@@ -187,8 +196,7 @@ def natural_step(
     scale, bias = jnp.exp(gp.log_scale[:n, None]), gp.bias[:n, None]
     by_mean, by_var, f_mean = (part[:n] for part in (slopes.by_mean, slopes.by_var, slopes.f_mean))
     beta = jnp.maximum(-2 * by_var / kl_covariance_weight, caution * jnp.abs(by_mean))
-    Lam = (beta * scale**2) @ pack_outer(A).T
-    lam = ((by_mean + beta * (f_mean - bias)) * scale) @ A.T
+    Lam, lam = total(((beta * scale**2) @ pack_outer(A).T, ((by_mean + beta * (f_mean - bias)) * scale) @ A.T))
     eye = packed_eye(len(A), A.dtype)
     return Natural((1 - step) * q.lam + step * lam, (1 - step) * q.Lam + step * (eye + Lam))
 
@@ -200,7 +208,12 @@ def with_full_kl(q: Natural, kl_covariance_weight: Scalar | float) -> Natural:
 
 
 def shared_basis_step(
-    gp: SparseGP, q: SharedBasis, slopes: MomentGradients, weight: Float[Array, " B"], step: Scalar
+    gp: SparseGP,
+    q: SharedBasis,
+    slopes: MomentGradients,
+    weight: Float[Array, " B"],
+    step: Scalar,
+    total: Total = _all_rows,
 ) -> SharedBasis:
     """The same step for the functions that share a basis, the last ones; a row counts with its weight in the bound.
 
@@ -208,13 +221,17 @@ def shared_basis_step(
     """
     n, A = len(q.beta), slopes.A
     by_mean, by_var, f_mean = (part[-n:] for part in (slopes.by_mean, slopes.by_var, slopes.f_mean))
-    beta = -2 * by_var.sum(1) / weight.sum()
     weighted = (weight * A).T
-    targets = (by_mean @ A.T) / beta[:, None] + (f_mean - gp.bias[-n:, None]) @ weighted
-    return SharedBasis((1 - step) * q.G + step * (A @ weighted), (1 - step) * q.targets + step * targets, beta)
+    rows = by_mean @ A.T, (f_mean - gp.bias[-n:, None]) @ weighted, A @ weighted, by_var.sum(1), weight.sum()
+    uphill, fitted, G, curved, n_rows = total(rows)
+    beta = -2 * curved / n_rows
+    targets = uphill / beta[:, None] + fitted
+    return SharedBasis((1 - step) * q.G + step * G, (1 - step) * q.targets + step * targets, beta)
 
 
-def update_mean_with_stale_covariance(gp: SparseGP, q: Posterior, slopes: MomentGradients, step: Scalar) -> Posterior:
+def update_mean_with_stale_covariance(
+    gp: SparseGP, q: Posterior, slopes: MomentGradients, step: Scalar, total: Total = _all_rows
+) -> Posterior:
     """m ← m + α S ∂bound/∂m with α = min(ρ, α*), between two factorisations of S.
 
     With the current S this is the m of `natural_step`; with an older one m still converges to the same optimum. α* is
@@ -223,12 +240,12 @@ def update_mean_with_stale_covariance(gp: SparseGP, q: Posterior, slopes: Moment
     assert q.whole is not None
     n_own, A = len(q.whole), slopes.A
     scale = jnp.exp(gp.log_scale)[:, None]
-    uphill = scale * (slopes.by_mean @ A.T) - q.m
+    uphill = scale * total(slopes.by_mean @ A.T) - q.m
     along = jnp.matmul(q.whole, uphill[:n_own, :, None])[:, :, 0]
     if q.shared is not None:
         U, shrink = q.shared
         along = jnp.concatenate([along, ((uphill[n_own:] @ U) * shrink) @ U.T])
     beta = jnp.maximum(-2 * slopes.by_var, 0)
-    curvature = (along**2).sum(1) + (beta * (scale * (along @ A)) ** 2).sum(1)
+    curvature = (along**2).sum(1) + total((beta * (scale * (along @ A)) ** 2).sum(1))
     top = (uphill * along).sum(1) / jnp.maximum(curvature, jnp.finfo(A.dtype).tiny)
     return q._replace(m=q.m + jnp.minimum(step, top)[:, None] * along)
