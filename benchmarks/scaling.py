@@ -2,9 +2,9 @@
 
     python benchmarks/scaling.py [--rows 100000] [--columns 40] [--batch 2000] [--processes 1 2 4] [--out FILE]
 
-The model of a step: fixed + per_row · B / n + all_reduce(n). One process at the batch and at a quarter of it gives the
-first two; sums of arrays of the step's shapes, on n processes that do nothing else, give the third. Run it on an idle
-machine with as many cores as processes. docs/scale.md says what the terms are.
+The model of a step: max(1, n / cores) · (fixed + per_row · B / n) + all_reduce(n). One process at the batch and at a
+quarter of it gives the first two; to place rows and to sum vectors of the step's sizes, on n processes that do nothing
+else, gives the third. Every process has a core of its own, or shares one. docs/scale.md says what the terms are.
 """
 
 import argparse
@@ -78,27 +78,35 @@ def child(asked: dict) -> None:
             seconds.append((time.perf_counter() - start) / (step - first))
         n_parameters = sum(leaf.size for leaf in jax.tree.leaves(model))
         shapes = summed_shapes(layout.n_functions, len(model.gp.Z), n_parameters)
-        sums = sum_seconds(shapes, shards.mesh)
+        rows = next(data._replace(shards=None).epoch(asked["batch"] // asked["n"], np.random.default_rng(0)))
+        sums = sum_seconds(shapes, shards.mesh, rows[:4])
     if asked["process"] == 0:
         print("RESULT" + json.dumps({"step": float(np.median(seconds[1:])), "sum": sums, "bytes": n_bytes(shapes)}))
 
 
-def sum_seconds(shapes: list[tuple[int, ...]], mesh) -> float:
-    """The median time of one sum of vectors of these sizes over the mesh."""
+def sum_seconds(shapes: list[tuple[int, ...]], mesh, rows) -> float:
+    """The median time in which rows are placed on the mesh and vectors of these sizes summed over it."""
     import jax
-    from jax.sharding import NamedSharding, PartitionSpec
+    from jax.sharding import NamedSharding
+
+    from plurigp.inference.parallel import ROWS, SAME, on_own_rows, spread_rows, total
 
     if mesh is None:
         return 0.0
-    rows = NamedSharding(mesh, PartitionSpec("rows"))
-    here = [np.ones((1, *shape), np.float32) for shape in shapes]
-    parts = [jax.make_array_from_process_local_data(rows, part) for part in here]
-    add = jax.jit(lambda parts: [part.sum(0) for part in parts], out_shardings=NamedSharding(mesh, PartitionSpec()))
-    jax.block_until_ready(add(parts))
+    parts = spread_rows(mesh, [np.ones((1, *shape), np.float32) for shape in shapes])
+
+    def added(parts, rows):  # one after the other, as in a step
+        found = []
+        for part in parts:
+            part, _ = jax.lax.optimization_barrier((part, found[-1:]))
+            found.append(total(mesh, part[0]))
+        return found
+
+    add = jax.jit(on_own_rows(mesh, added, (ROWS, ROWS)), out_shardings=NamedSharding(mesh, SAME))
     seconds = []
-    for _ in range(30):
+    for _ in range(100):
         start = time.perf_counter()
-        jax.block_until_ready(add(parts))
+        jax.block_until_ready(add(parts, spread_rows(mesh, rows)))
         seconds.append(time.perf_counter() - start)
     return float(np.median(seconds))
 
@@ -150,9 +158,10 @@ def main() -> None:
     quarter = measure(1, {**asked, "batch": args.batch // 4})["step"]
     per_row = (measured[1]["step"] - quarter) / (args.batch - args.batch // 4)
     fixed = measured[1]["step"] - per_row * args.batch
-    lines = []
+    lines, n_cores = [], len(os.sched_getaffinity(0))
     for n, found in measured.items():
-        predicted = fixed + per_row * args.batch / n + found["sum"]
+        shared = max(1.0, n / n_cores)  # processes that take turns on one core
+        predicted = shared * (fixed + per_row * args.batch / n) + found["sum"]
         lines.append({"processes": n, **found, "predicted": predicted, "speedup": measured[1]["step"] / found["step"]})
         off = predicted / found["step"] - 1
         print(f"{n} processes: {1e3 * found['step']:.2f} ms per step, predicted {1e3 * predicted:.2f} ({off:+.0%}), "
