@@ -3,9 +3,9 @@
     python benchmarks/growth.py [--rows 10000 100000 1000000] [--columns 50 500 2000]
 
 Rows: 40 mixed columns (gaussian, bernoulli, beta, poisson, categorical), 10 % gaps, from a Parquet file that
-is read column by column; each size in a process of its own, so that its peak memory is its own. Columns: half gaussian,
-half bernoulli, 10 % gaps, 2,000 rows. Compilation is not counted in the seconds per row and column. Cohort: the whole
-fit, compilation and all, of 20 epochs on 100,000 simulated patients with the paper's 46 columns.
+is read column by column. Columns: half gaussian, half bernoulli, 10 % gaps, 2,000 rows (--column-rows). Each size has a
+process of its own, so that its peak memory is its own. Compilation is not counted in the seconds per row and column.
+Cohort: the whole fit, compilation and all, of 20 epochs on 100,000 simulated patients with the paper's 46 columns.
 """
 
 import argparse
@@ -87,22 +87,33 @@ def over_rows(sizes: list[int], n_epochs: int) -> list[dict]:
     return out
 
 
-def over_columns(sizes: list[int], n_epochs: int = 30) -> list[dict]:
+def fit_columns(n_rows: int, n: int, n_epochs: int) -> dict:
+    """Seconds of an epoch and peak memory of a fit of so many columns; run in a process of its own."""
     from plurigp import PluriGP
     from plurigp.estimator.progress import FitProgress
 
-    out = []
     rng = np.random.default_rng(0)
+    factors, loadings = rng.normal(size=(n_rows, 2)), rng.normal(size=(2, n))
+    columns = {}
+    for d in range(n):
+        f = factors @ loadings[:, d]
+        y = (rng.random(n_rows) < 1 / (1 + np.exp(-f))).astype(float) if d % 2 else f + rng.normal(size=n_rows)
+        columns[f"c{d}"] = np.where(rng.random(n_rows) < 0.1, np.nan, y)
+    stamps = []
+    FitProgress.__call__ = lambda self, epoch, record: stamps.append(time.perf_counter())
+    schema = {name: "bernoulli" if d % 2 else "gaussian" for d, name in enumerate(columns)}
+    PluriGP(5, schema=schema, max_epochs=n_epochs, random_state=0, calibrate=False).fit(pd.DataFrame(columns))
+    return {"epoch": settled(stamps), "peak_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024**2}
+
+
+def over_columns(sizes: list[int], n_rows: int, n_epochs: int) -> list[dict]:
+    out = []
     for n in sizes:
-        f = rng.normal(size=(2000, 2)) @ rng.normal(size=(2, n))
-        y = np.where(np.arange(n) % 2, rng.random(f.shape) < 1 / (1 + np.exp(-f)), f + rng.normal(size=f.shape))
-        frame = pd.DataFrame(y, columns=[f"c{d}" for d in range(n)]).mask(rng.random(f.shape) < 0.1)
-        stamps = []
-        FitProgress.__call__ = lambda self, epoch, record, stamps=stamps: stamps.append(time.perf_counter())
-        schema = {f"c{d}": "bernoulli" if d % 2 else "gaussian" for d in range(n)}
-        PluriGP(5, schema=schema, max_epochs=n_epochs, random_state=0, calibrate=False).fit(frame)
-        epoch = settled(stamps)
-        out.append({"columns": n, "epoch": epoch, "microseconds_per_column": 1e6 * epoch / n})
+        asked = [str(number) for number in (n_rows, n, n_epochs)]
+        command = [sys.executable, __file__, "--one-columns", *asked]
+        line = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()[-1]
+        out.append({"columns": n, "rows": n_rows, **json.loads(line)})
+        out[-1]["microseconds_per_column"] = 1e6 * out[-1]["epoch"] / n
         print(out[-1], flush=True)
     return out
 
@@ -122,14 +133,27 @@ if __name__ == "__main__":
     parser.add_argument("--rows", type=int, nargs="*", default=[10_000, 100_000, 1_000_000])
     parser.add_argument("--columns", type=int, nargs="*", default=[50, 200, 500, 2000])
     parser.add_argument("--epochs", type=int, default=9, help="of the fits over rows (default: %(default)s)")
+    parser.add_argument(
+        "--column-rows", type=int, default=2000, help="of the tables over columns (default: %(default)s)"
+    )
+    parser.add_argument("--column-epochs", type=int, default=30, help="of their fits (default: %(default)s)")
+    parser.add_argument("--no-cohort", action="store_true", help="leave the cohort as it was")
     parser.add_argument("--one", help=argparse.SUPPRESS)
+    parser.add_argument("--one-columns", type=int, nargs=3, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.one:
         print(json.dumps(fit_file(given.one, given.epochs)))
+    elif given.one_columns:
+        print(json.dumps(fit_columns(*given.one_columns)))
     else:
-        result = {**saved("growth"), "cohort": cohort()}
-        print(result["cohort"], flush=True)
-        for what, runs in {"rows": over_rows(given.rows, given.epochs), "columns": over_columns(given.columns)}.items():
-            merged = {run[what]: run for run in (*result.get(what, []), *runs)}  # sizes not asked for stay as they were
-            result[what] = [merged[size] for size in sorted(merged)]
+        result = saved("growth")
+        if not given.no_cohort:
+            result["cohort"] = cohort()
+            print(result["cohort"], flush=True)
+        columns = over_columns(given.columns, given.column_rows, given.column_epochs)
+        # Sizes that were not asked for stay as they were.
+        rows = {run["rows"]: run for run in (*result.get("rows", []), *over_rows(given.rows, given.epochs))}
+        result["rows"] = [rows[size] for size in sorted(rows)]
+        sizes = {(run.get("rows", 2000), run["columns"]): run for run in (*result.get("columns", []), *columns)}
+        result["columns"] = [sizes[size] for size in sorted(sizes)]
         save("growth", result)

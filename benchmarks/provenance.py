@@ -20,6 +20,9 @@ ALL = (*MODEL, "study")
 SOURCES = {  # rooms of the package that a result depends on, datasets aside; MODEL where nothing else is said
     "interrupts": (*ALL, "cli"),
     "waiting": (*MODEL, "cli"),
+    "registry": (*MODEL, "cli"),
+    "killed_groups": (*MODEL, "cli"),
+    "dask_study": (*ALL, "cli"),
     "subtypes": ALL,
     "study_planted": ALL,
     "study_size": ALL,

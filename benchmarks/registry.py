@@ -19,6 +19,7 @@ from common import save, saved
 from growth import MIXED, write_rows
 
 FILE_ROWS = 100_000
+MANY = 1_000_000  # rows beyond which nothing is run only to compile
 
 
 def write_folder(folder: Path, n_rows: int) -> None:
@@ -30,7 +31,8 @@ def write_folder(folder: Path, n_rows: int) -> None:
 
 
 def peak_of(process: subprocess.Popen) -> float:
-    """Wait for it; the largest resident memory of it and its children in GB."""
+    """Wait for it; the most memory of its own that it or a child of it had, in GB: without pages of files, which the
+    system may take back. Sampled five times a second."""
     peak = 0
     while process.poll() is None:
         family = [process.pid, *_children(process.pid)]
@@ -39,7 +41,7 @@ def peak_of(process: subprocess.Popen) -> float:
                 lines = Path(f"/proc/{number}/status").read_text().splitlines()
             except OSError:
                 continue
-            peak = max(peak, *(int(line.split()[1]) for line in lines if line.startswith("VmHWM")), 0)
+            peak = max([peak, *(int(line.split()[1]) for line in lines if line.startswith("RssAnon"))])
         time.sleep(0.2)
     return peak / 2**20
 
@@ -97,7 +99,7 @@ def main() -> None:
             write_folder(folder, n_rows)
             for n_processes in given.processes:
                 n_epochs = max(1, given.passes // n_rows)
-                if n_rows == given.rows[0]:
+                if n_rows == given.rows[0] and n_rows <= MANY:
                     fit(folder, schema, n_processes, 1, given.batch)  # compiles
                 one, _ = fit(folder, schema, n_processes, 1, given.batch)
                 more, peak = fit(folder, schema, n_processes, 1 + n_epochs, given.batch)

@@ -12,6 +12,7 @@ import numpy as np
 from asked_sections import adjusted, repeated
 from gap_sections import ablation, calibration, encoders, hiding, imputation, imputers, latency, pooling
 from provenance import changed_modules, measured_at, provenance
+from scale_sections import dask_study, growth_columns, killed_groups, registry, scaling
 from study_sections import killed, planted, size, split, support
 from subtypes_tables import sections
 from trust_sections import calibration_cost, covariance_weight, interrupts, membership, sbc, steady
@@ -197,15 +198,14 @@ def time_to_quality(result):
 
 def growth(result):
     lines = [
-        "Rows: 40 mixed columns, 10 % gaps, from Parquet. Columns: half gaussian, half bernoulli, 2,000 rows.\n",
+        "Rows: 40 mixed columns, 10 % gaps, from Parquet. Columns: half gaussian, half bernoulli.\n",
         "| | seconds per epoch | per row or column | peak memory | whole fit |",
         "|---|--:|--:|--:|--:|",
     ]
     for r in result["rows"]:
         cost = f"{r['epoch']:.3f} | {r['microseconds_per_row']:.1f} µs | {r['peak_gb']:.2f} GB | {r['fit']:.1f} s"
         lines.append(f"| {r['rows']:,} rows | {cost} |")
-    for r in result["columns"]:
-        lines.append(f"| {r['columns']:,} columns | {r['epoch']:.3f} | {r['microseconds_per_column']:.0f} µs | | |")
+    lines += growth_columns(result["columns"])
     c = result["cohort"]
     return [*lines, f"\nThe cohort, {c['rows']:,} × {c['columns']}, {c['epochs']} epochs: {c['fit']:.1f} s in all."]
 
@@ -253,6 +253,10 @@ SECTIONS = {
     "sweeps": ("Sweeps", sweeps),
     "time_to_quality": ("Time to quality", time_to_quality),
     "growth": ("Scaling", growth),
+    "registry": ("A registry", registry),
+    "scaling": ("Several processes", scaling),
+    "killed_groups": ("Killed groups of processes", killed_groups),
+    "dask_study": ("A study on Dask", dask_study),
     "waiting": ("Start-up time", waiting),
     "imputation": ("Imputation", imputation),
     "imputers": ("Imputers, on numeric tables", imputers),

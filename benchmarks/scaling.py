@@ -1,6 +1,6 @@
 """How fast do processes train together? Seconds per step at 1, 2 and 4 processes of one core each, beside a cost model.
 
-    python benchmarks/scaling.py [--rows 100000] [--columns 40] [--batch 2000] [--processes 1 2 4] [--out FILE]
+    python benchmarks/scaling.py [--rows 100000] [--columns 40] [--batch 2000] [--processes 1 2 4]
 
 The model of a step: max(1, n / cores) · (fixed + per_row · B / n) + all_reduce(n). One process at the batch and at a
 quarter of it gives the first two; to place rows and to sum vectors of the step's sizes, on n processes that do nothing
@@ -15,9 +15,9 @@ import socket
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
+from common import save
 
 N_SCALARS = 40  # parts of the bound and checks that are summed with the gradient, about
 NETWORK = {"bytes_per_second": 1.25e9, "latency": 50e-6}  # of the extrapolation: ten gigabits per second
@@ -147,7 +147,6 @@ def main() -> None:
         parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("--processes", type=int, nargs="+", default=[1, 2, 4])
     parser.add_argument("--hosts", type=int, nargs="+", default=[1, 8, 64])
-    parser.add_argument("--out", type=Path)
     parser.add_argument("--child", type=json.loads, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.child is not None:
@@ -171,9 +170,8 @@ def main() -> None:
     far = {n: extrapolated(fixed, per_row, size, args.batch * n, n) for n in args.hosts}
     for n, seconds in far.items():
         print(f"{n} hosts with {args.batch} rows each: {1e3 * seconds:.2f} ms, {args.batch * n / seconds:.3g} rows/s")
-    if args.out is not None:
-        found = {"asked": asked, "lines": lines, "fixed": fixed, "per_row": per_row, "hosts": far, "network": NETWORK}
-        args.out.write_text(json.dumps(found, indent=1) + "\n")
+    found = {"asked": asked, "lines": lines, "fixed": fixed, "per_row": per_row, "hosts": far, "network": NETWORK}
+    save("scaling", found)
 
 
 if __name__ == "__main__":

@@ -127,7 +127,7 @@ def arranged_back(layout: Layout, values: np.ndarray, seen: np.ndarray, schema: 
     return back
 
 
-IN_MEMORY = 2**30  # bytes of coded cells from which they are kept in an unnamed temporary file instead
+IN_MEMORY = 2**29  # bytes of coded cells; more lie in an unnamed temporary file, which the system may page out
 
 
 def arrange_columns(
