@@ -1,6 +1,10 @@
 """The processes of one training run: what a command line asks for, and what becomes of a group when one of it fails."""
 
+import os
+import signal
 import sys
+import time
+from threading import Thread
 
 import pytest
 import typer
@@ -117,3 +121,28 @@ def test_a_group_that_gets_no_further_ends(tmp_path):
     body = "if number == 1: os.kill(os.getpid(), signal.SIGKILL)\ntime.sleep(600)"
     with pytest.raises(CommandError, match=r"process 1 of 2 was killed \(signal 9\); start again"):
         run_together(command(body), 2, tmp_path)
+
+
+SAVES = """
+import pathlib
+ready, saved = (pathlib.Path({folder!r}) / name for name in ("ready", "saved"))
+if number == 0:
+    ready.touch()
+try:
+    time.sleep(600)
+except KeyboardInterrupt:
+    time.sleep(0.5)
+    saved.touch() if number == 0 else None
+"""
+
+
+def test_ctrl_c_lets_the_first_process_save(tmp_path):
+    def interrupt():
+        while not (tmp_path / "ready").exists():
+            time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    Thread(target=interrupt).start()
+    with pytest.raises(KeyboardInterrupt):
+        run_together(command(SAVES.format(folder=str(tmp_path))), 2, tmp_path)
+    assert (tmp_path / "saved").exists()

@@ -25,7 +25,7 @@ from plurigp.cli.options import (
     read_input,
     training_input,
 )
-from plurigp.cli.processes import Coordinator, Processes, ProcessGroup, ProcessId, Shards, run_here
+from plurigp.cli.processes import SAVING_SECONDS, Coordinator, Processes, ProcessGroup, ProcessId, Shards, run_here
 from plurigp.cli.roles import (
     ColumnWeight,
     Covariate,
@@ -40,8 +40,6 @@ from plurigp.cli.text import say, say_json, say_progress
 
 if TYPE_CHECKING:
     from plurigp.estimator import PluriGP
-
-SAVING_SECONDS = 10.0  # that Ctrl-C waits for the last checkpoint
 
 
 def fit(  # long: its options

@@ -8,6 +8,7 @@ import sys
 import tempfile
 import time
 import warnings
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
@@ -34,6 +35,7 @@ Shards = Annotated[
     ),
 ]
 POLL, GRACE = 0.1, 2.0  # seconds between two looks, and after the first failure
+SAVING_SECONDS = 10.0  # at most, between Ctrl-C and the end of a fit with a checkpoint
 MAX_IN_VAIN = 2  # times that a group is started again without having got further
 GLOO = b"[Gloo]"  # what its collectives print on standard output when they connect
 
@@ -131,9 +133,13 @@ def _run_group(command: list[str], n_processes: int) -> Ended:
             for number in range(n_processes):
                 out, err = (said, None) if number == 0 else (subprocess.DEVNULL, failures)
                 own: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": out, "stderr": err, "env": environment}
-                started.append(subprocess.Popen([*command, "--process-id", str(number)], **own))
+                group = [*command, "--process-id", str(number)]
+                started.append(subprocess.Popen(group, **own, start_new_session=True))  # Ctrl-C comes from here alone
             failed = _first_failure(started)
             code = 0 if failed is None else started[failed].returncode
+        except KeyboardInterrupt:
+            _let_save(started[:1])
+            raise
         finally:
             for process in started:
                 process.kill()
@@ -143,6 +149,14 @@ def _run_group(command: list[str], n_processes: int) -> Ended:
             if failed:  # process 0 has spoken for itself
                 _pass_on(failures, sys.stderr)
         return Ended(failed, code)
+
+
+def _let_save(leader: "list[subprocess.Popen[bytes]]") -> None:
+    """Give the process that writes the checkpoint the time to do so."""
+    for process in leader:
+        process.send_signal(signal.SIGINT)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(SAVING_SECONDS - GRACE)
 
 
 def _first_failure(started: "list[subprocess.Popen[bytes]]") -> int | None:
