@@ -77,31 +77,31 @@ PROGRAM = """
 import json, sys
 import jax
 from plurigp.inference.parallel import join_processes
-n_devices, n_processes, process, port, families = json.loads(sys.argv[1])
+n_devices, n_processes, process, port, families, options = json.loads(sys.argv[1])
 jax.config.update("jax_num_cpu_devices", n_devices)
 if n_processes > 1:
     join_processes(f"127.0.0.1:{port}", n_processes, process)
 sys.path.insert(0, sys.argv[2])
 from test_parallel import fitted
-model = fitted(families, int(sys.argv[3]))
+model = fitted(families, int(sys.argv[3]), **options)
 leaves = [leaf.tolist() for leaf in jax.tree.leaves(model.model_)]
 print("RESULT" + json.dumps([jax.device_count(), model.history_["bound"].tolist(), model.elbo_, leaves]))
 """
 
 
-def fitted(families, max_epochs: int) -> PluriGP:
-    simulation = simulate(N, 2, dict.fromkeys(families, 1), 0.1, 0)
+def fitted(families, max_epochs: int, missing: float = 0.1, **options) -> PluriGP:
+    simulation = simulate(N, 2, dict.fromkeys(families, 1), missing, 0)
     shape = {"n_inducing": 8, "batch_size": 64, "max_epochs": max_epochs, "n_shards": N_SHARDS}
-    model = PluriGP(2, schema=simulation.schema, tol=0.0, calibrate=False, random_state=0, **shape)
+    model = PluriGP(2, schema=simulation.schema, tol=0.0, calibrate=False, random_state=0, **shape, **options)
     return model.fit(simulation.table)
 
 
-def apart(families, max_epochs: int, n_devices: int = 1, n_processes: int = 1) -> list:
+def apart(families, max_epochs: int, n_devices: int = 1, n_processes: int = 1, **options) -> list:
     """What each of so many processes, of so many devices each, has trained."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    shares = [json.dumps([n_devices, n_processes, n, port, list(families)]) for n in range(n_processes)]
+    shares = [json.dumps([n_devices, n_processes, n, port, list(families), options]) for n in range(n_processes)]
     environment = {**os.environ, "NPROC": "1", "JAX_PLATFORMS": "cpu"}
     program = [sys.executable, "-c", PROGRAM]
     told = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "env": environment}
@@ -125,6 +125,24 @@ def test_two_devices_train_as_one():
     (result,) = apart(families, 5, n_devices=2)
     assert result[0] == 2
     agree(fitted(families, 5), result)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"missing": 0.0, "hiding": 0.3},  # functions that share a basis, and cells hidden from the encoder
+        {"n_groups": 2},
+        {"expectation": "sampling"},
+        {"encoder": "free"},
+        {"optimizer": "adam", "learning_rate": 1e-4},  # larger steps would magnify rounding
+    ],
+    ids=lambda options: "-".join(options),
+)
+def test_two_devices_train_as_one_whatever_is_drawn_or_summed(options):
+    families = ("gaussian", "bernoulli", "categorical")
+    (result,) = apart(families, 6, n_devices=2, **options)
+    agree(fitted(families, 6, **options), result)
 
 
 @pytest.mark.slow

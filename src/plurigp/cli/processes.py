@@ -85,10 +85,10 @@ def run_here(n_processes: int, checkpoint: Path | None) -> None:
 
 def run_together(command: list[str], n_processes: int, checkpoint: Path | None = None) -> None:
     """The command so many times, with the options that make each of them one of a group."""
-    kept, in_vain = _last_written(checkpoint), 0
+    kept, in_vain, again = _last_written(checkpoint), 0, list[str]()
     while True:
         resumed = ["--resume"] if kept is not None and "--resume" not in command else []
-        ended = _run_group([*command, *resumed], n_processes)
+        ended = _run_group([*command, *resumed, *again], n_processes)
         if ended.killed is None:
             break
         finding = f"process {ended.failed} of {n_processes} was killed (signal {ended.killed})"
@@ -96,6 +96,7 @@ def run_together(command: list[str], n_processes: int, checkpoint: Path | None =
         in_vain = 0 if kept != before else in_vain + 1
         if checkpoint is None or in_vain > MAX_IN_VAIN:
             raise CommandError(f"{finding}; start again.")
+        again = [] if "--force" in command else ["--force"]  # over a model that this very command may have saved
         there = checkpoint if kept is not None else "the start"
         warnings.warn(f"{finding}; all go on from {there}", RuntimeWarning, stacklevel=2)
     if ended.code:
@@ -160,13 +161,16 @@ def _let_save(leader: "list[subprocess.Popen[bytes]]") -> None:
 
 
 def _first_failure(started: "list[subprocess.Popen[bytes]]") -> int | None:
-    """Wait until all have ended well (None), or for the one that has not: the others would wait for it in vain.
+    """Wait until the first process, or every one, has ended well (None), or for the one that has not: the others would
+    wait for it in vain.
 
     What is wrong with the data ends all of them within a moment, and then process 0 has already reported it.
     """
     deadline = float("inf")
     while True:
         codes = [process.poll() for process in started]
+        if codes[0] == 0:  # it has saved the model
+            return None
         failed = min((_order(code), place) for place, code in enumerate(codes))
         over = None not in codes or time.monotonic() > deadline
         if failed[0] is Order.WELL:
