@@ -38,8 +38,10 @@ def n_bytes(shapes: list[tuple[int, ...]]) -> int:
 def child(asked: dict) -> None:
     """Train for some epochs, and sum arrays, on a core of its own; process 0 prints the median seconds of both."""
     os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[asked["process"] % len(os.sched_getaffinity(0))]})
+    from plurigp.core.memory import reuse_memory
     from plurigp.inference.parallel import join_processes
 
+    reuse_memory()  # as the command line does
     if asked["n"] > 1:
         join_processes(asked["coordinator"], asked["n"], asked["process"])
     import jax

@@ -50,7 +50,7 @@ def study(result):
 
 
 def test_a_delta_moves_the_difference_by_the_share_of_hidden_cells(study):
-    found = subtype_sensitivity(*study, {"lab": [0.0, 1.0]}, n_draws=5)
+    found = subtype_sensitivity(*study, {"lab": [0.0, 1.0]}, n_draws=50)
     first = found.frame[found.frame["term"] == "lab, subtype 1 against others"].set_index("lab")["estimate"]
     assert first[0.0] == pytest.approx(1.0, abs=0.3)
     assert first[1.0] - first[0.0] == pytest.approx(N_HIDDEN / 60)

@@ -37,6 +37,7 @@ from plurigp.cli.roles import (
     covariates_missing,
 )
 from plurigp.cli.text import say, say_json, say_progress
+from plurigp.core.memory import reuse_memory
 
 if TYPE_CHECKING:
     from plurigp.estimator import PluriGP
@@ -120,6 +121,7 @@ def fit(  # long: its options
                     pool_rare_levels=pool_rare_levels, n_shards=shards or processes)  # fmt: skip
     check_request(out, options)
     check_checkpoint(checkpoint, resume)
+    reuse_memory()
     group.join()
     from plurigp.data import infer_schema, to_rows
     from plurigp.data.missingness import add_missingness

@@ -19,7 +19,6 @@ from weakref import WeakSet
 import jax
 from jax.experimental.compilation_cache import compilation_cache
 
-from plurigp.core.memory import reuse_memory
 from plurigp.core.threads import SharedContext, single_blas_thread
 from plurigp.core.types import INTERRUPTED
 
@@ -78,7 +77,6 @@ def _processor() -> str:
 @contextmanager
 def jax_runtime() -> Iterator[None]:
     """Inside, float64 is available and compiled programs are cached; the caller's settings are untouched."""
-    reuse_memory()
     with jax.enable_x64(True), single_blas_thread(), _disk_cache():
         yield
 
