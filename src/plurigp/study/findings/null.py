@@ -9,6 +9,7 @@ import pandas as pd
 
 from plurigp.answers.draws import draw_table
 from plurigp.answers.groups import without_groups
+from plurigp.core.threads import single_blas_thread
 from plurigp.data import Column, Schema, to_rows
 from plurigp.data.censoring import censor_like, rounded_like, with_one_status, write_bounds, write_times
 from plurigp.data.kinds import kind_of
@@ -38,8 +39,9 @@ def permuted_by_matrix(
         shuffled = np.stack([rng.permutation(cluster) for _ in range(n_shuffles)], axis=1)
         one_hot = (shuffled[:, :, None] == np.arange(1, K + 1)).astype(np.float32).reshape(len(matrix), -1)
         n = one_hot.sum(0)
-        pairs = n * (n - 1) if complete else np.einsum("nk,nk->k", counts @ one_hot, one_hot)
-        total = np.einsum("nk,nk->k", values @ one_hot, one_hot, dtype=np.float64)
+        with single_blas_thread():  # float32 sums in an order of their own, whoever has set how many threads
+            pairs = n * (n - 1) if complete else np.einsum("nk,nk->k", counts @ one_hot, one_hot)
+            total = np.einsum("nk,nk->k", values @ one_hot, one_hot, dtype=np.float64)
         draws.append((total / np.maximum(pairs, 1)).reshape(-1, K))
     return np.concatenate(draws) if draws else np.empty((0, K))
 
